@@ -1,0 +1,1 @@
+"""Programs that the benchmarks run; models that the demonstration trains come from ``janusc.demo.models``."""

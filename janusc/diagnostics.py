@@ -1,0 +1,67 @@
+"""What janusc tells the user: a stable code, the source, the effect and a hint.
+
+Every code is declared once with ``define``, so that a test can ask whether each one has a pinned message.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from janusc.registry import Registry
+from janusc.source import Span
+
+RUNS_EAGERLY = "runs eagerly; results unaffected"
+RUNS_ON_HOST = "this statement runs as ordinary Python between two graphs; results unaffected"
+
+CODES: Registry[str, str] = Registry("diagnostic codes")
+
+
+def define(code: str, summary: str) -> str:
+    """Declare a diagnostic code and return it; a code declared twice raises KeyError."""
+    return CODES.register(code, summary)
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One finding about the user's program.
+
+    ``effect`` says what happens to the program because of it, ``hint`` what the user may do; either may be empty.
+    """
+
+    code: str
+    message: str
+    span: Span | None = None
+    effect: str = RUNS_EAGERLY
+    hint: str = ""
+
+    def __str__(self) -> str:
+        parts = [f"{self.code}: {self.message}"]
+        if self.span is not None:
+            parts.append(f"  at {self.span}")
+            excerpt = self.span.excerpt()
+            if excerpt:
+                parts.append(excerpt)
+        if self.effect:
+            parts.append(f"  effect: {self.effect}")
+        if self.hint:
+            parts.append(f"  hint: {self.hint}")
+        return "\n".join(parts)
+
+
+class JanusError(Exception):
+    """The base of every exception that janusc itself raises."""
+
+
+class Refusal(JanusError):
+    """A function, or a part of it, is not converted; ``diagnostic`` says why."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic)
+        self.diagnostic = diagnostic
+
+    def __str__(self) -> str:
+        return str(self.diagnostic)
+
+
+class JanusWarning(UserWarning):
+    """The category of every warning that janusc itself gives."""

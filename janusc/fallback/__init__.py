@@ -1,0 +1,16 @@
+"""Fallback: when a graph may run, and what happens when it may not.
+
+Comes in:  a user's call, the specialisations made so far, and the profile.
+Goes out:  the result of that call, exactly as eager would have given it; and facts for the profile where an assumption
+           failed.
+Requires:  guards that read without side effects, never through a user's ``__eq__`` or ``__hash__``.
+Never:     runs an effect twice, shows an error of ours to the user outside strict mode, keeps the user's objects alive.
+
+Files in reading order:
+    eager    when a call must be plain Python
+    policy   rules of thumb as pure functions: what to evict, when to try again
+    cache    the specialisations of a function, bounded
+    variant  one specialisation in use, and its counters
+    call     the state machine of a call
+    report   what was done, and why, as text
+"""

@@ -1,0 +1,339 @@
+"""The state machine of a compiled function's calls.
+
+::
+
+    profile ──warm-up over──► convert ──► run graphs ──miss──► profile once ──next miss──► convert
+                                │             │
+                                │             └─ an assumption fails: roll back, finish eagerly,
+                                │                refute, convert at the next call
+                                └─ refused: eager from then on, with the reason
+
+The wrapper that the user holds does as little as possible; everything else is in ``CompiledFunction``. Nothing here
+holds the user's function or arguments: the wrapper hands them on.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import time
+import traceback
+import types
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from janusc.diagnostics import CODES, Diagnostic, JanusError, JanusWarning, Refusal, define
+from janusc.fallback import policy
+from janusc.fallback.variant import Specialisation, Variant
+from janusc.frontend import parse
+from janusc.options import Options
+from janusc.sentinels import MISS
+from janusc.source import Span
+from janusc.typeinfer.instrument import Instrumenter
+from janusc.typeinfer.profile import Profile
+
+OWN_FAULT = define("JC401", "a fault of janusc's own while converting")
+STILLBORN = define("JC402", "the guards of a new graph did not hold for its own call")
+
+Arguments = tuple[Any, ...]
+Keywords = Mapping[str, Any]
+_KEPT_NOTES = 50
+
+
+class StrictError(JanusError):
+    """A call of a function compiled with ``strict=True`` would have run, or has run, eagerly after warm-up."""
+
+
+class Converter(Protocol):
+    """Makes a specialisation for the call at hand; raises Refusal where the function can't be converted."""
+
+    def __call__(
+        self,
+        parsed: parse.ParsedFunction,
+        function: types.FunctionType,
+        args: Arguments,
+        kwargs: Keywords,
+        profile: Profile,
+        options: Options,
+        *,
+        listener: Any,
+    ) -> Specialisation: ...
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A transaction that was rolled back: the assumption, or the error that eager may not have had, and how often."""
+
+    site: str | None
+    error: str
+    twin_succeeded: bool
+    count: int = 1
+
+
+class CompiledFunction:
+    """What is known of one compiled function: profile, specialisations, counters, and what to do with the next call."""
+
+    def __init__(self, function: Any, options: Options, convert: Converter) -> None:
+        self.name = str(getattr(function, "__qualname__", None) or type(function).__qualname__)
+        self.module = str(getattr(function, "__module__", None) or "")
+        code = getattr(function, "__code__", None)
+        self.span = None if code is None else Span(code.co_filename, code.co_firstlineno)
+        self.options = options
+        self._convert_call = convert
+        self._converting = threading.Lock()
+        self._lock = threading.Lock()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything learned and counted."""
+        self.profile = Profile()
+        self._instrumenter = Instrumenter(self.profile)
+        self.variants: tuple[Variant, ...] = ()
+        self.direct = False  # what no variant takes runs eagerly, without a look at anything else
+        self.verdict: Diagnostic | None = None
+        self.fault = ""
+        self.refusals: dict[Diagnostic, int] = {}
+        self.failures: dict[tuple[str | None, str, bool], Failure] = {}
+        self.eager_calls = self.guard_misses = self.fallbacks = self.retired_hits = 0
+        self.conversions = self.evictions = self.setbacks = self.waiting = 0
+        self.conversion_seconds = 0.0
+        self._profiles_due = self.options.warmup
+        self._relaxing = False
+        self._parsed: parse.ParsedFunction | None = None
+
+    # ---- calls that no specialisation took
+
+    def slow(self, function: types.FunctionType, args: Arguments, kwargs: Keywords) -> Any:
+        """Profile, convert or just run a call eagerly, whichever is due."""
+        tried = self.variants
+        if self.verdict is not None:
+            self._forbid(self.verdict)
+            return self.run_eagerly(function, args, kwargs)
+        if not self._can_parse(function) or not _binds(function, args, kwargs):
+            return self.run_eagerly(function, args, kwargs)  # raises the TypeError that says what does not fit
+        if tried and not self._relaxing:
+            self.guard_misses += 1
+        if self._profiles_due > 0:
+            self._profiles_due -= 1
+            return self._run_profiled(function, args, kwargs)
+        if self.waiting > 0:
+            self.waiting -= 1
+            self._forbid("the last conversions were of no use, and the next one waits for some more calls")
+            return self.run_eagerly(function, args, kwargs)
+        return self._convert_and_run(function, args, kwargs, tried)
+
+    def _can_parse(self, function: types.FunctionType) -> bool:
+        """Whether there is a source to convert; without one, no call needs to be profiled."""
+        if self._parsed is None:
+            try:
+                self._parsed = parse.parse(function)
+            except Refusal as refusal:
+                self.refuse(refusal.diagnostic)
+                self._forbid(refusal.diagnostic)
+                return False
+            except Exception as error:  # a fault of ours
+                self.fault = _print(error)
+                self.refuse(_fault(error))
+                self._forbid(_fault(error))
+                return False
+        return True
+
+    def run_eagerly(self, function: types.FunctionType, args: Arguments, kwargs: Keywords) -> Any:
+        """The plain call."""
+        self.eager_calls += 1
+        return function(*args, **kwargs)
+
+    def _run_profiled(self, function: types.FunctionType, args: Arguments, kwargs: Keywords) -> Any:
+        twin = self._instrumenter.twin(function)
+        self.profile.count_call()
+        self.eager_calls += 1
+        return twin(*args, **kwargs)
+
+    def _convert_and_run(
+        self, function: types.FunctionType, args: Arguments, kwargs: Keywords, tried: tuple[Variant, ...]
+    ) -> Any:
+        # it is held where another thread converts, or where the conversion itself calls the function
+        if not self._converting.acquire(blocking=False):
+            return self.run_eagerly(function, args, kwargs)
+        try:
+            others = [v for v in self.variants if v not in tried]  # another thread was faster
+            outcome = None if others else self._convert(function, args, kwargs)
+        finally:
+            self._converting.release()
+        if isinstance(outcome, Exception):
+            return self._run_unconverted(outcome, function, args, kwargs)
+        for variant in others if outcome is None else [outcome]:
+            result = variant.call(function, args, kwargs)
+            if result is not MISS:
+                return result
+        if outcome is not None:
+            self._discard_stillborn(outcome)
+        return self.run_eagerly(function, args, kwargs)
+
+    # ---- conversion
+
+    def _convert(self, function: types.FunctionType, args: Arguments, kwargs: Keywords) -> Variant | Exception:
+        started = time.perf_counter()
+        variant = Variant(self)
+        self._relaxing = False
+        try:
+            parsed = self._parsed or parse.parse(function)
+            made = self._convert_call(parsed, function, args, kwargs, self.profile, self.options, listener=variant)
+        except Exception as error:
+            return error
+        finally:
+            self.conversion_seconds += time.perf_counter() - started
+        variant.adopt(made)
+        self._install(variant)
+        return variant
+
+    def _install(self, variant: Variant) -> None:
+        with self._lock:
+            self.conversions += 1
+            variant.number = self.conversions
+            if len(self.variants) >= self.options.max_variants:
+                uses = [v.uses_of_late() for v in self.variants]
+                self._drop(self.variants[policy.least_used(uses)])
+                self.evictions += 1
+                if self.evictions > self.options.max_variants:
+                    self._set_back()
+            self.variants = (variant, *self.variants)
+            # a new kind of input is looked at once before it is converted
+            self._profiles_due = 0 if self.options.strict else 1
+
+    def _run_unconverted(
+        self, error: Exception, function: types.FunctionType, args: Arguments, kwargs: Keywords
+    ) -> Any:
+        """Run a call whose conversion failed; only where it succeeds was that no error of the user's."""
+        if self.options.strict:
+            raise StrictError(f"{self.name} can't run in a graph: {error}") from error
+        trace = _print(error)
+        error.__traceback__ = None
+        try:
+            result = self._run_profiled(function, args, kwargs)
+        except BaseException:
+            with self._lock:
+                self._set_back()
+            raise
+        self._give_up(error, trace)
+        return result
+
+    def _give_up(self, error: Exception, trace: str) -> None:
+        if not isinstance(error, Refusal):
+            self.fault = trace
+            self.refuse(_fault(error))
+        elif self.variants:  # other inputs are converted, so these may be another time
+            with self._lock:
+                self._note_refusal(error.diagnostic)
+                self._set_back()
+        else:
+            self.refuse(error.diagnostic)
+
+    def refuse(self, verdict: Diagnostic) -> None:
+        """Run eagerly from now on whatever the specialisations there are do not take; says so once."""
+        first = self.verdict is None
+        self.verdict = verdict
+        self.direct = not self.options.strict
+        if first:
+            self._warn(verdict)
+
+    def _warn(self, verdict: Diagnostic) -> None:
+        if verdict.code == OWN_FAULT:
+            text = f"janusc: {self.name} {verdict.effect}. {verdict.message}: {verdict.hint}"
+        else:
+            text = f"janusc: {self.name} runs without graphs.\n{verdict}"
+        place = self.span or Span("<unknown>", 1)
+        warnings.warn_explicit(text, JanusWarning, place.filename, place.line, self.module or None)
+
+    # ---- what the specialisations report
+
+    def failed(self, variant: Variant, site: str | None, error: Exception, twin_succeeded: bool, place: str) -> None:
+        """A transaction was rolled back and its eager twin has run: learn from it."""
+        with self._lock:
+            self.fallbacks += 1
+            count = self._note_failure(site or place or None, error, twin_succeeded)
+            spurious = site is None and twin_succeeded and count >= policy.SPURIOUS_LIMIT
+            if site is not None or spurious:
+                if not self.profile.refute(site or f"host:{place}"):
+                    self._set_back()
+                self._retire(variant)
+        if self.options.strict and twin_succeeded:
+            what = f"the assumption at {site} failed" if site is not None else f"its graph failed with {_reason(error)}"
+            raise StrictError(f"{self.name} has finished this call eagerly, all its effects included: {what}")
+
+    def _note_failure(self, place: str | None, error: Exception, twin_succeeded: bool) -> int:
+        """Write a failure down; how often there was one of its kind at the place."""
+        text = _reason(error)
+        key = place, text, twin_succeeded
+        known = self.failures.get(key)
+        if known is not None:
+            self.failures[key] = Failure(place, text, twin_succeeded, known.count + 1)
+        elif len(self.failures) < _KEPT_NOTES:
+            self.failures[key] = Failure(place, text, twin_succeeded)
+        return sum(f.count for f in self.failures.values() if f.site == place and f.twin_succeeded is twin_succeeded)
+
+    def _note_refusal(self, diagnostic: Diagnostic) -> None:
+        if diagnostic in self.refusals or len(self.refusals) < _KEPT_NOTES:
+            self.refusals[diagnostic] = self.refusals.get(diagnostic, 0) + 1
+
+    def promote(self, variant: Variant) -> None:
+        """A specialisation that keeps being used is tried first."""
+        with self._lock:
+            variant.credit = 0
+            if variant in self.variants:
+                self.variants = (variant, *(v for v in self.variants if v is not variant))
+
+    def _retire(self, variant: Variant) -> None:
+        """Drop a specialisation whose assumption was false; the next call converts again."""
+        if variant in self.variants:
+            self._drop(variant)
+            self._profiles_due = 0
+            self._relaxing = True
+
+    def _discard_stillborn(self, variant: Variant) -> None:
+        with self._lock:
+            if variant in self.variants:
+                self._drop(variant)
+            self._note_refusal(Diagnostic(STILLBORN, CODES[STILLBORN], self.span))
+            self._set_back()
+        self._forbid(CODES[STILLBORN])
+
+    def _drop(self, variant: Variant) -> None:
+        self.retired_hits += variant.hits
+        self.variants = tuple(v for v in self.variants if v is not variant)
+
+    def _set_back(self) -> None:
+        self.setbacks += 1
+        self.waiting = policy.wait_after(self.setbacks)
+
+    def _forbid(self, reason: Diagnostic | str) -> None:
+        if self.options.strict:
+            raise StrictError(f"{self.name} would run eagerly: {reason}")
+
+
+def _binds(function: types.FunctionType, args: Arguments, kwargs: Keywords) -> bool:
+    """Whether the arguments fit the parameters of the code, whatever signature the function claims to have."""
+    bare = types.FunctionType(function.__code__, {}, "bare", function.__defaults__, function.__closure__)
+    bare.__kwdefaults__ = function.__kwdefaults__
+    try:
+        inspect.signature(bare).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+def _reason(error: Exception) -> str:
+    """An error in one line."""
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+
+
+def _print(error: Exception) -> str:
+    return "".join(traceback.format_exception(type(error), error, error.__traceback__))
+
+
+def _fault(error: Exception) -> Diagnostic:
+    hint = "please report this, with what janus.explain() prints for it"
+    return Diagnostic(OWN_FAULT, f"a fault of janusc's own ({_reason(error)})", hint=hint)

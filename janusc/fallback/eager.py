@@ -1,0 +1,55 @@
+"""When a call must be plain Python: the user asked for it, or somebody watches each single step of the program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from janusc import torch_private
+
+
+class Switch:
+    """``open`` counts the ``eager()`` blocks open anywhere: with none, a call pays for one look at it."""
+
+    __slots__ = ("open",)
+
+    def __init__(self, start: int) -> None:
+        self.open = start
+
+
+WHOLE_PROCESS = os.environ.get("JANUSC_EAGER", "").strip().lower() not in ("", "0", "false", "no")
+SWITCH = Switch(int(WHOLE_PROCESS))
+_inside: ContextVar[bool] = ContextVar("janusc_eager", default=WHOLE_PROCESS)
+
+
+@contextmanager
+def eager() -> Iterator[None]:
+    """Run every compiled function called inside as plain Python.
+
+    Only for the thread or task that entered it; nothing is profiled or converted meanwhile. Setting ``JANUSC_EAGER=1``
+    in the environment does the same for a whole process.
+    """
+    SWITCH.open += 1
+    token = _inside.set(True)
+    try:
+        yield
+    finally:
+        _inside.reset(token)
+        SWITCH.open -= 1
+
+
+def runs_eagerly() -> bool:
+    """Whether this call must be plain Python.
+
+    That is inside ``eager()``, under a debugger or another tracer, recorded by a torch tracer, or seen by a torch mode.
+    """
+    return (
+        _inside.get()
+        or sys.gettrace() is not None
+        or torch_private.is_tracing()
+        or torch_private.watching_modes()
+        or torch_private.is_symbolic_tracing()
+    )

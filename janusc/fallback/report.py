@@ -1,0 +1,224 @@
+"""What a user may ask about a compiled function: counters, an explanation at their own lines, the graphs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from janusc.fallback.call import CompiledFunction, Failure
+from janusc.fallback.variant import Specialisation, Variant
+from janusc.lowering.ir import Chain, HostRange, Segment, walk
+from janusc.lowering.printer import print_chain
+from janusc.source import Span
+
+# owner@line:column:line:column-end:kind, as the parser makes them
+_SITE = re.compile(r"(?P<owner>.*)@\d+:\d+:(?P<line>\d+):\d+-[\d:]+(#\d+)?(:.*)?", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Counters of one compiled function since it was made or reset.
+
+    ``calls``               all calls: ``eager_calls + graph_calls + fallbacks``
+    ``eager_calls``         calls that ran as plain Python from the start: profiled, under ``eager()``, refused, waiting
+    ``graph_calls``         calls that ran in a graph to their end
+    ``graphs``              specialisations in use
+    ``fallbacks``           calls that began in a graph, were rolled back and finished eagerly
+    ``guard_misses``        calls for which there were graphs, of which none fitted
+    ``conversions``         specialisations ever made
+    ``evictions``           specialisations dropped because there were too many
+    ``conversion_seconds``  time spent converting
+    ``variants``            calls taken by each specialisation in use, in the order they are tried
+    ``refused``             why the function runs eagerly, or None
+    """
+
+    calls: int
+    eager_calls: int
+    graph_calls: int
+    graphs: int
+    fallbacks: int
+    guard_misses: int
+    conversions: int
+    evictions: int
+    conversion_seconds: float
+    variants: tuple[int, ...]
+    refused: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class GraphView:
+    """One specialisation to look at: ``str`` is the text of its graphs, ``source`` the Python emitted for it."""
+
+    number: int
+    calls: int
+    chain: Chain
+    source: str
+
+    def __str__(self) -> str:
+        return print_chain(self.chain)
+
+
+def make_stats(state: CompiledFunction) -> Stats:
+    """The counters as they are now."""
+    variants = state.variants
+    hits = state.retired_hits + sum(v.hits for v in variants)
+    return Stats(
+        calls=state.eager_calls + hits,
+        eager_calls=state.eager_calls,
+        graph_calls=hits - state.fallbacks,
+        graphs=len(variants),
+        fallbacks=state.fallbacks,
+        guard_misses=state.guard_misses,
+        conversions=state.conversions,
+        evictions=state.evictions,
+        conversion_seconds=state.conversion_seconds,
+        variants=tuple(v.hits for v in variants),
+        refused=None if state.verdict is None else str(state.verdict),
+    )
+
+
+class GraphViews(tuple[GraphView, ...]):
+    """Several specialisations; ``str`` is the text of all."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(f"# graph {view.number}: {_count(view.calls, 'call')}\n{view}" for view in self)
+
+
+def list_graphs(state: CompiledFunction) -> GraphViews:
+    """The specialisations in use, oldest first."""
+    views = [GraphView(v.number, v.hits, v.made.chain, v.made.source) for v in state.variants if v.made is not None]
+    return GraphViews(sorted(views, key=lambda view: view.number))
+
+
+def explain_state(state: CompiledFunction) -> str:
+    """The explanation of a function as text."""
+    blocks = [list(_summary(state))]
+    for variant in sorted(state.variants, key=lambda v: v.number):
+        if variant.made is not None:
+            blocks.append(list(_variant(variant, variant.made)))
+    blocks.append(list(_failures(state)))
+    blocks.append(list(_refusals(state)))
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _summary(state: CompiledFunction) -> Iterator[str]:
+    stats = make_stats(state)
+    yield f"{state.name}" + (f" ({state.span})" if state.span is not None else "")
+    yield f"  {_condition(state)}"
+    yield (
+        f"  {_count(stats.calls, 'call')}: {stats.graph_calls} in graphs, {stats.eager_calls} eager, "
+        f"{stats.fallbacks} begun in a graph and finished eagerly"
+    )
+    yield (
+        f"  {_count(stats.graphs, 'graph')} in use, {_count(stats.conversions, 'conversion')} "
+        f"in {stats.conversion_seconds:.3f} s, {_count(stats.guard_misses, 'guard miss', 'guard misses')}"
+    )
+    if stats.evictions:
+        yield (
+            f"  {_count(stats.evictions, 'graph')} dropped to keep at most {state.options.max_variants}: "
+            "the inputs have more kinds than that; raise max_variants, or let fewer things vary"
+        )
+    if state.waiting:
+        yield (
+            f"  {_count(state.setbacks, 'conversion')} came to nothing or had to be repeated: "
+            f"the next is tried after {_count(state.waiting, 'more call')} that no graph takes"
+        )
+
+
+def _condition(state: CompiledFunction) -> str:
+    if state.verdict is not None and state.variants:
+        return "runs in graphs where one fits; no more are made, for the reason below"
+    if state.verdict is not None:
+        return "runs eagerly, for the reason below"
+    if state.variants:
+        return "runs in graphs"
+    if state.profile.calls < state.options.warmup:
+        return f"is being profiled: {state.profile.calls} of {state.options.warmup} calls"
+    return "will be converted at the next call that may be"
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _variant(variant: Variant, made: Specialisation) -> Iterator[str]:
+    yield f"graph {variant.number}: {_count(variant.hits, 'call')}, {variant.fallbacks} of them finished eagerly"
+    for index, step in enumerate(made.chain.steps, 1):
+        if isinstance(step, HostRange):
+            place = f"{step.span}: {step.span.text()}" if step.span is not None else step.key
+            yield f"  {index}. ordinary Python  {place}"
+            yield f"     because {step.reason or 'it can not be in a graph'}"
+        else:
+            yield f"  {index}. transaction      {_extent(step)}"
+            for line in _assumptions(step):
+                yield f"     assumes  {line}"
+    for note in made.notes:
+        yield from (f"  {line}" for line in str(note).splitlines())
+
+
+def _extent(step: Segment) -> str:
+    nodes = list(walk(step.body))
+    spans = [node.span for node in nodes if node.span is not None]
+    lines = f", {spans[0]} to {spans[-1]}" if spans else ""
+    return f"{_count(len(nodes), 'node')}{lines}"
+
+
+def _assumptions(step: Segment) -> Iterator[str]:
+    """Each line of the user's that something is assumed at, with the kinds of checks."""
+    found: dict[Span | None, dict[str, None]] = {}
+    for graph in (step.guards, step.body):
+        for node in walk(graph):
+            if node.op.name == "assert":
+                line = None if node.span is None else Span(node.span.filename, node.span.line)
+                found.setdefault(line, {})[node.target] = None
+    for span, checks in found.items():
+        place = "the arguments" if span is None else f"{span}: {span.text()}"
+        yield f"{place}  [{', '.join(checks)}]"
+
+
+def _failures(state: CompiledFunction) -> Iterator[str]:
+    failures = list(state.failures.values())
+    if failures:
+        yield "rolled back and finished eagerly:"
+    for failure in failures:
+        yield f"  {failure.count} × {_failure(state, failure)}"
+
+
+def _failure(state: CompiledFunction, failure: Failure) -> str:
+    span = _span_of_site(state, failure.site or "")
+    place = failure.site or "unknown place" if span is None else f"{span}: {span.text()}"
+    if failure.site is not None and state.profile.is_refuted(failure.site):
+        return f"{place}\n      an assumption was false, and is not made again ({failure.site})"
+    if failure.twin_succeeded:
+        return f"{place}\n      {failure.error}, which eager did not raise"
+    return f"{place}\n      {failure.error}, as eager raised"
+
+
+def _span_of_site(state: CompiledFunction, site: str) -> Span | None:
+    """The line of a site, in the file of the function or of the module that the site names."""
+    found = _SITE.fullmatch(site)
+    if found is None:
+        return None
+    filename = None
+    if state.span is not None and found["owner"] == f"{state.module}.{state.name}":
+        filename = state.span.filename
+    owner = found["owner"]
+    while filename is None and "." in owner:
+        owner = owner.rpartition(".")[0]
+        filename = getattr(sys.modules.get(owner), "__file__", None)
+    return None if filename is None else Span(filename, int(found["line"]))
+
+
+def _refusals(state: CompiledFunction) -> Iterator[str]:
+    for diagnostic, count in state.refusals.items():
+        yield f"not converted, {_count(count, 'time')}:"
+        yield from (f"  {line}" for line in str(diagnostic).splitlines())
+    if state.verdict is not None:
+        yield "runs eagerly because of"
+        yield from (f"  {line}" for line in str(state.verdict).splitlines())
+    if state.fault:
+        yield from (f"  {line}" for line in state.fault.splitlines())

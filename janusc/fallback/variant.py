@@ -1,0 +1,90 @@
+"""One specialisation in use: its executable, its counters, and what it reports when a transaction is rolled back."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+from janusc.diagnostics import Diagnostic
+from janusc.lowering.ir import Chain, Segment, walk
+from janusc.sentinels import MISS
+from janusc.source import Span
+
+
+class Specialisation(Protocol):
+    """What a conversion gives; ``run`` takes the function and its arguments; MISS where a guard does not hold."""
+
+    @property
+    def run(self) -> Callable[..., Any]: ...
+    @property
+    def chain(self) -> Chain: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def notes(self) -> tuple[Diagnostic, ...]: ...
+    @property
+    def guard_count(self) -> int: ...
+
+
+class Owner(Protocol):
+    """Who is told of failed transactions, and of which specialisation they were."""
+
+    def failed(self, variant: Variant, site: str | None, error: Exception, twin_succeeded: bool, place: str) -> None:
+        """A transaction was rolled back and its eager twin has run."""
+
+
+class Variant:
+    """A specialisation with its counters; ``hits`` counts the calls it took, also those it had to finish eagerly."""
+
+    __slots__ = ("_marked", "_owner", "credit", "fallbacks", "hits", "made", "number", "run")
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._marked = 0
+        self.hits = self.credit = self.fallbacks = self.number = 0
+        self.run: Callable[..., Any] = _missing
+        self.made: Specialisation | None = None
+
+    def adopt(self, made: Specialisation) -> None:
+        """Take the result of the conversion that this variant was made for."""
+        self.made, self.run = made, made.run
+
+    def call(self, function: types.FunctionType, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run a call and count it, as the wrapper does; MISS where a guard does not hold."""
+        self.hits += 1
+        result = self.run(function, *args, **kwargs)
+        if result is MISS:
+            self.hits -= 1
+        return result
+
+    def uses_of_late(self) -> int:
+        """The hits since this was last asked."""
+        late, self._marked = self.hits - self._marked, self.hits
+        return late
+
+    def failed(self, site: str | None, error: Exception, twin_succeeded: bool) -> None:
+        """A transaction of this variant was rolled back and its eager twin has run."""
+        self.fallbacks += 1
+        span = self._failing_span(error)
+        self._owner.failed(self, site, error, twin_succeeded, "" if span is None else str(span))
+
+    def _failing_span(self, error: Exception) -> Span | None:
+        """The user's line that the emitted code was at when the error was raised."""
+        trace, made = error.__traceback__, self.made
+        if trace is None or made is None:
+            return None
+        line = "".join(made.source.splitlines()[trace.tb_lineno - 1 : trace.tb_lineno])
+        known = (span for span in spans_of(made.chain) if f"# {span.line}: " in line)
+        return next((span for span in known if " ".join(span.text().split())[:40] in line), None)
+
+
+def spans_of(chain: Chain) -> Iterator[Span]:
+    """The places in the user's source that the graphs of a chain come from."""
+    for step in chain.steps:
+        for graph in (step.guards, step.body) if isinstance(step, Segment) else ():
+            yield from (node.span for node in walk(graph) if node.span is not None)
+
+
+def _missing(*args: Any, **kwargs: Any) -> Any:
+    return MISS

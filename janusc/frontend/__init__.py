@@ -1,0 +1,20 @@
+"""Front end: from a Python function to one tidy tree.
+
+Comes in:  a function object as the user wrote it.
+Goes out:  ``ParsedFunction``: the user's own tree beside the desugared one, with names and positions; and ``Template``:
+           code made from such a tree, to be bound to the function's globals and closure cells.
+Requires:  source text that compiles to the bytecode at hand; nothing is guessed from a file that has changed.
+Never:     calls or imports user code, looks at an argument, keeps a function alive, raises anything but ``Refusal``.
+
+Files in reading order:
+    capture   find the source of a function and prove that it is its source
+    language  the table: every AST node kind and how it is treated
+    mangle    private names of a class, as the compiler would write them
+    names     which names statements load, store and delete
+    liveness  which locals a statement reads and leaves behind
+    desugar   fewer statement and expression kinds, same meaning
+    jumps     break, continue and early return as flags and ifs
+    parse     all of the above, once per code object
+    build     a tree back into a function that passes for the user's own
+    outline   a range of statements as a function of its live-ins
+"""

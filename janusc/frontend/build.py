@@ -1,0 +1,181 @@
+"""From a tree back to a function that lives where the user's does.
+
+The tree is compiled inside a factory whose parameters are the function's free variables and the extra names; only the
+inner code object is kept, and its free variables are then tied to the cells of the user's function. So closures,
+globals, defaults, file name and lines are the user's own, and nothing is put into anybody's namespace.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import gast
+
+from janusc.frontend import names
+from janusc.frontend.capture import FUTURE_FLAGS
+from janusc.frontend.parse import ParsedFunction
+
+_FACTORY = "_jc_factory"
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """Code that waits for a function to take its closure, globals and defaults from."""
+
+    name: str
+    code: types.CodeType
+    extra: Mapping[str, object] = field(default_factory=dict)
+    signature: bool = True
+
+    def bind(self, function: types.FunctionType) -> types.FunctionType:
+        """A new function of this code, otherwise like ``function``; without a signature of its own, no defaults."""
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+        closure = tuple(
+            types.CellType(self.extra[name]) if name in self.extra else cells[name] for name in self.code.co_freevars
+        )
+        defaults = function.__defaults__ if self.signature else None
+        bound = types.FunctionType(self.code, function.__globals__, function.__name__, defaults, closure)
+        bound.__qualname__ = function.__qualname__
+        bound.__module__ = function.__module__
+        if self.signature:
+            bound.__kwdefaults__ = dict(function.__kwdefaults__) if function.__kwdefaults__ else None
+            bound.__doc__ = function.__doc__
+            bound.__annotations__ = function.__annotations__
+            if hasattr(function, "__type_params__"):
+                setattr(bound, "__type_params__", function.__type_params__)  # noqa: B010 (unknown before Python 3.12)
+        return bound
+
+
+def compile_function(
+    parsed: ParsedFunction,
+    tree: Any,
+    extra: Mapping[str, object] | None = None,
+    *,
+    signature: bool = True,
+    name: str | None = None,
+) -> Template:
+    """Compile a FunctionDef that stands for ``parsed`` or a part of it.
+
+    ``extra`` names are free variables of the result, each bound to the object given. ``signature`` says that the
+    parameters are the user's, so that defaults and annotations apply.
+    """
+    extra = dict(extra or {})
+    outside = [*parsed.free_names, *(key for key in extra if key not in parsed.free_names)]
+    inner = _bare(parsed, tree)
+    factory = gast.FunctionDef(
+        name=_FACTORY,
+        args=_arguments(outside),
+        body=[inner],
+        decorator_list=[],
+        returns=None,
+        type_comment=None,
+        type_params=[],
+    )
+    gast.copy_location(factory, tree)
+    module = gast.gast_to_ast(gast.Module(body=[factory], type_ignores=[]))
+    ast.fix_missing_locations(module)
+    flags = parsed.code.co_flags & FUTURE_FLAGS
+    compiled = compile(module, parsed.filename, "exec", flags, dont_inherit=True)
+    code = _inner_code(_inner_code(compiled, _FACTORY), inner.name)
+    code = _requalify(code, f"{_FACTORY}.<locals>.{inner.name}", parsed.qualname)
+    nested = parsed.code.co_flags & inspect.CO_NESTED
+    code = code.replace(co_flags=(code.co_flags & ~inspect.CO_NESTED) | nested)
+    return Template(name or parsed.name, code, extra, signature)
+
+
+def _bare(parsed: ParsedFunction, tree: Any) -> Any:
+    """The function without what is evaluated outside it, its scope declarations first, its locals kept local."""
+    args = tree.args
+    bare_args = gast.arguments(
+        args=[_parameter(node) for node in args.args],
+        posonlyargs=[_parameter(node) for node in args.posonlyargs],
+        vararg=args.vararg and _parameter(args.vararg),
+        kwonlyargs=[_parameter(node) for node in args.kwonlyargs],
+        kw_defaults=[None] * len(args.kwonlyargs),
+        kwarg=args.kwarg and _parameter(args.kwarg),
+        defaults=[],
+    )
+    found = names.names_of(tree.body)
+    declared = [
+        kind(names=sorted(wanted))
+        for kind, wanted in (
+            (gast.Global, parsed.global_names - found.global_names),
+            (gast.Nonlocal, parsed.nonlocal_names - found.nonlocal_names),
+        )
+        if wanted
+    ]
+    # what only an inner function assigns, by nonlocal, is no local of this one yet
+    known = ((found.stores | found.deletes) - found.rebound) | set(names.parameter_names(args))
+    forgotten = sorted(((found.loads | found.rebound) & parsed.local_names) - known)
+    body = list(tree.body)
+    start = 1 if body and _is_docstring(body[0]) else 0
+    placed = [gast.copy_location(node, body[0] if body else tree) for node in declared]
+    body = [*body[:start], *placed, *body[start:]]
+    if forgotten:
+        body.append(_keep_local(forgotten, body[-1] if body else tree))
+    return gast.copy_location(
+        gast.FunctionDef(
+            name=parsed.name,
+            args=bare_args,
+            body=body or [gast.copy_location(gast.Pass(), tree)],
+            decorator_list=[],
+            returns=None,
+            type_comment=None,
+            type_params=[],
+        ),
+        tree,
+    )
+
+
+def _keep_local(forgotten: list[str], where: Any) -> Any:
+    """``if 0: x = None``: never run, yet the compiler counts ``x`` among the locals."""
+    none = gast.Constant(value=None, kind=None)
+    targets = [gast.Name(id=name, ctx=gast.Store(), annotation=None, type_comment=None) for name in forgotten]
+    assign = gast.Assign(targets=targets, value=none, type_comment=None)
+    guard = gast.If(test=gast.Constant(value=0, kind=None), body=[assign], orelse=[])
+    for node in (none, *targets, assign, guard.test, guard):
+        gast.copy_location(node, where)
+    return guard
+
+
+def _is_docstring(node: Any) -> bool:
+    return isinstance(node, gast.Expr) and isinstance(node.value, gast.Constant) and isinstance(node.value.value, str)
+
+
+def _parameter(node: Any) -> Any:
+    bare = gast.Name(id=node.id, ctx=gast.Param(), annotation=None, type_comment=None)
+    return gast.copy_location(bare, node)
+
+
+def _arguments(parameters: list[str]) -> Any:
+    nodes = [gast.Name(id=name, ctx=gast.Param(), annotation=None, type_comment=None) for name in parameters]
+    return gast.arguments(
+        args=nodes, posonlyargs=[], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[]
+    )
+
+
+def _inner_code(code: types.CodeType, name: str) -> types.CodeType:
+    return next(const for const in code.co_consts if isinstance(const, types.CodeType) and const.co_name == name)
+
+
+def _requalify(code: types.CodeType, old: str, new: str) -> types.CodeType:
+    """The code with the qualified names of everything defined inside as in the user's function."""
+
+    def renamed(text: str) -> str:
+        return new + text[len(old) :] if text == old or text.startswith(old + ".") else text
+
+    consts = tuple(
+        _requalify(const, old, new)
+        if isinstance(const, types.CodeType)
+        else (renamed(const) if isinstance(const, str) else const)
+        for const in code.co_consts
+    )
+    changes: dict[str, Any] = {"co_consts": consts}
+    if hasattr(code, "co_qualname"):
+        changes["co_qualname"] = renamed(code.co_qualname)
+    return code.replace(**changes)

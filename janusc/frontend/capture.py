@@ -1,0 +1,272 @@
+"""Find the source of a function, and be sure that it is the source.
+
+The file is parsed and compiled once; each function and lambda in it gets a line number of its own for that compilation,
+so that its code object can be told from its neighbours' on any Python version. A function is accepted only where the
+code found that way is the code the function has.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import inspect
+import linecache
+import threading
+import types
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Union
+
+from janusc.diagnostics import Diagnostic, Refusal, define
+from janusc.source import Span, span_of
+
+NO_SOURCE = define("JC101", "the source of the function can't be read")
+CHANGED_SOURCE = define("JC102", "the source found is not what the function was compiled from")
+C_FUNCTION = define("JC103", "a function implemented in C")
+GENERATOR = define("JC104", "a generator function")
+COROUTINE = define("JC105", "an async function")
+ASYNC_GENERATOR = define("JC106", "an async generator function")
+PLAIN_CLASS = define("JC107", "a class that is no torch.nn.Module")
+NO_FUNCTION = define("JC108", "a callable that is no Python function")
+
+FunctionNode = Union[ast.FunctionDef, ast.Lambda]
+
+FUTURE_FLAGS = 0
+for _name in __future__.all_feature_names:
+    FUTURE_FLAGS |= getattr(__future__, _name).compiler_flag
+
+_C_TYPES = (
+    types.BuiltinFunctionType,
+    types.MethodWrapperType,
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+)
+_MARK = 1 << 20  # no source file has this many lines
+_CACHED_FILES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Capture:
+    """The place of a function in its source: the node, the class whose private names it sees, the text."""
+
+    code: types.CodeType
+    filename: str
+    node: FunctionNode
+    class_name: str | None
+    source: str
+    module: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    node: FunctionNode
+    first_line: int
+    name: str
+    class_name: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class _File:
+    """A source file: its lines, its functions in order and the code object compiled from each."""
+
+    lines: list[str]
+    candidates: tuple[_Candidate, ...]
+    codes: dict[int, types.CodeType]
+
+
+_files: OrderedDict[tuple[str, int], _File] = OrderedDict()
+_lock = threading.Lock()
+
+
+def capture(function: types.FunctionType) -> Capture:
+    """The source of a function; raises Refusal where there is none to trust."""
+    refuse_kind(function)
+    code = function.__code__
+    file = _read_file(code, function.__globals__)
+    same_line = [
+        (index, item)
+        for index, item in enumerate(file.candidates)
+        if item.first_line == code.co_firstlineno and item.name == code.co_name
+    ]
+    found = [item for index, item in same_line if index in file.codes and same_code(file.codes[index], code)]
+    if not found:
+        raise _refusal(
+            CHANGED_SOURCE,
+            code,
+            f"the source of {code.co_name!r} is not what it was compiled from",
+            "reload the module after editing its file; code rewritten on import (such as a test's asserts) stays eager",
+        )
+    chosen = _narrow(found, code)
+    stop = chosen.node.end_lineno or chosen.first_line
+    return Capture(
+        code=code,
+        filename=code.co_filename,
+        node=chosen.node,
+        class_name=chosen.class_name,
+        source="".join(file.lines[chosen.first_line - 1 : stop]),
+        module=function.__module__ or "",
+    )
+
+
+def same_code(a: types.CodeType, b: types.CodeType) -> bool:
+    """Whether two code objects do the same, wherever they were compiled."""
+    fields = (
+        "co_code",
+        "co_names",
+        "co_varnames",
+        "co_freevars",
+        "co_cellvars",
+        "co_argcount",
+        "co_posonlyargcount",
+        "co_kwonlyargcount",
+        "co_flags",
+        "co_name",
+        "co_exceptiontable",
+    )
+    if any(getattr(a, name, None) != getattr(b, name, None) for name in fields):
+        return False
+    if len(a.co_consts) != len(b.co_consts):
+        return False
+    return all(_same_constant(x, y) for x, y in zip(a.co_consts, b.co_consts))
+
+
+def _same_constant(x: Any, y: Any) -> bool:
+    if type(x) is not type(y):
+        return False
+    if isinstance(x, types.CodeType):
+        return same_code(x, y)
+    if isinstance(x, tuple):
+        return len(x) == len(y) and all(map(_same_constant, x, y))
+    if isinstance(x, frozenset):
+        return sorted(map(repr, x)) == sorted(map(repr, y))
+    # repr tells 0.0 from -0.0 and finds nan equal to itself
+    return repr(x) == repr(y)
+
+
+def _refusal(code: str, where: types.CodeType | None, message: str, hint: str = "") -> Refusal:
+    span = None if where is None else Span(where.co_filename, where.co_firstlineno)
+    return Refusal(Diagnostic(code, message, span, hint=hint))
+
+
+def refuse_kind(function: Any) -> None:
+    """Refuse whatever is no plain Python function."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    if isinstance(function, type):
+        raise _refusal(PLAIN_CLASS, None, f"class {name!r} is no torch.nn.Module", "compile its methods one by one")
+    if isinstance(function, _C_TYPES):
+        raise _refusal(C_FUNCTION, None, f"{name!r} is implemented in C")
+    if not isinstance(function, types.FunctionType):
+        raise _refusal(NO_FUNCTION, None, f"an object of type {type(function).__qualname__!r} is no Python function")
+    code = function.__code__
+    if code.co_flags & inspect.CO_ASYNC_GENERATOR:
+        raise _refusal(ASYNC_GENERATOR, code, f"{name!r} is an async generator function")
+    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE):
+        raise _refusal(COROUTINE, code, f"{name!r} is an async function")
+    if code.co_flags & inspect.CO_GENERATOR:
+        raise _refusal(
+            GENERATOR, code, f"{name!r} is a generator function", "compile the function that does the work for one item"
+        )
+
+
+def _read_file(code: types.CodeType, module_globals: dict[str, Any]) -> _File:
+    """The parsed file of a code object, from the cache where its text is still the same."""
+    filename = code.co_filename
+    flags = code.co_flags & FUTURE_FLAGS
+    linecache.checkcache(filename)
+    lines = linecache.getlines(filename, module_globals)
+    if not lines:
+        hint = "define the function in a file; functions made by exec have no source"
+        raise Refusal(Diagnostic(NO_SOURCE, f"no source for {code.co_name!r} in {filename!r}", hint=hint))
+    with _lock:
+        known = _files.get((filename, flags))
+        if known is not None and (known.lines is lines or known.lines == lines):
+            _files.move_to_end((filename, flags))
+            return known
+    try:
+        file = _parse_file(lines, filename, flags)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        message = f"the source of {code.co_name!r} in {filename!r} is no Python module"
+        raise Refusal(Diagnostic(NO_SOURCE, message)) from error
+    with _lock:
+        _files[(filename, flags)] = file
+        while len(_files) > _CACHED_FILES:
+            _files.popitem(last=False)
+    return file
+
+
+def _parse_file(lines: list[str], filename: str, flags: int) -> _File:
+    # the future flags are given to the parser as well: they may come from outside the text, as in a doctest
+    tree = compile("".join(lines), filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+    candidates = tuple(_candidates(tree))
+    marked = [_marked(item.node) for item in candidates]
+    places = [(node.lineno, node.end_lineno) for node in marked]
+    for index, node in enumerate(marked):
+        node.lineno = node.end_lineno = _MARK + index
+    try:
+        module = compile(tree, filename, "exec", flags, dont_inherit=True)
+    finally:
+        for node, (line, end_line) in zip(marked, places):
+            node.lineno, node.end_lineno = line, end_line
+    codes = {code.co_firstlineno - _MARK: code for code in _walk_code(module) if code.co_firstlineno >= _MARK}
+    return _File(lines, candidates, codes)
+
+
+def _marked(node: FunctionNode) -> Any:
+    """The node whose line becomes ``co_firstlineno``."""
+    return node.decorator_list[0] if isinstance(node, ast.FunctionDef) and node.decorator_list else node
+
+
+def _candidates(tree: ast.AST) -> Iterator[_Candidate]:
+    """Every function and lambda of a module, with the class whose private names it sees."""
+    stack: list[tuple[ast.AST, str | None]] = [(tree, None)]
+    while stack:
+        node, class_name = stack.pop()
+        if isinstance(node, ast.FunctionDef):
+            yield _Candidate(node, _marked(node).lineno, node.name, class_name)
+        elif isinstance(node, ast.Lambda):
+            yield _Candidate(node, node.lineno, "<lambda>", class_name)
+        if isinstance(node, ast.ClassDef):
+            outside: list[ast.AST] = [*node.decorator_list, *node.bases, *node.keywords]
+            stack.extend((child, class_name) for child in outside)
+            stack.extend((child, node.name) for child in [*node.body, *getattr(node, "type_params", [])])
+        else:
+            stack.extend((child, class_name) for child in ast.iter_child_nodes(node))
+
+
+def _walk_code(code: types.CodeType) -> Iterator[types.CodeType]:
+    stack = [code]
+    while stack:
+        item = stack.pop()
+        yield item
+        stack.extend(const for const in item.co_consts if isinstance(const, types.CodeType))
+
+
+def _narrow(found: list[_Candidate], code: types.CodeType) -> _Candidate:
+    """Of several candidates with the same code, the smallest that covers all its positions.
+
+    Before Python 3.11 code has no columns; any of the candidates does the same then.
+    """
+    positions = getattr(code, "co_positions", None)
+    if len(found) == 1 or positions is None:
+        return found[0]
+    places = [
+        ((line, column), (end_line, end_column))
+        for line, end_line, column, end_column in positions()
+        if None not in (line, end_line, column, end_column) and (end_line, end_column) > (line, column)
+    ]
+    covering = []
+    for item in found:
+        body = item.node.body[0] if isinstance(item.node.body, list) else item.node.body
+        last = item.node.body[-1] if isinstance(item.node.body, list) else item.node.body
+        start, stop = (body.lineno, body.col_offset), (last.end_lineno or 0, last.end_col_offset or 0)
+        if all(start <= a and b <= stop for a, b in places):
+            covering.append((start, item))
+    # nested candidates end together or later start means smaller: the last start is the innermost one
+    return max(covering, key=lambda pair: pair[0])[1] if covering else found[0]
+
+
+def span(found: Capture) -> Span:
+    """The span of a captured function."""
+    return span_of(found.node, found.filename)

@@ -1,0 +1,104 @@
+"""A range of statements as a function of its live-ins.
+
+The statements are the user's own, under the user's file name, lines and function name; loops end by a real ``break``
+where ``_jc_stop`` names a flag. Names may be unbound, on the way in and on the way out: ``UNBOUND`` stands for them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gast
+
+from janusc.frontend import build, names
+from janusc.frontend.parse import ParsedFunction
+from janusc.sentinels import UNBOUND
+
+
+_EXTRA: Mapping[str, object] = {"_jc_unbound": UNBOUND, "_jc_name_error": NameError}
+
+
+def outline(
+    parsed: ParsedFunction,
+    statements: Sequence[Any],
+    live_ins: tuple[str, ...],
+    live_outs: tuple[str, ...] | None,
+    name: str,
+) -> build.Template:
+    """A template that runs desugared statements from live-ins.
+
+    With ``live_outs`` the function returns a tuple of them; with None the statements reach the end of the user's
+    function, and the result is that of the call. ``name`` is for display; tracebacks show the user's function.
+    """
+    where = statements[0] if statements else parsed.tree
+    # an unbound live-in was passed as UNBOUND, which must not be seen by the statements
+    body = [_forget(live, where) for live in live_ins]
+    body += with_breaks(statements)
+    if live_outs is not None:
+        last = statements[-1] if statements else where
+        body += [_read(live, index, last) for index, live in enumerate(live_outs)]
+        items = [_name(f"_jc_out_{index}", gast.Load()) for index in range(len(live_outs))]
+        body.append(_at(gast.Return(value=gast.Tuple(elts=items, ctx=gast.Load())), last))
+    parameters = [_at(_name(live, gast.Param()), where) for live in live_ins]
+    arguments = gast.arguments(
+        args=parameters, posonlyargs=[], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[]
+    )
+    tree = gast.FunctionDef(
+        name=parsed.name,
+        args=arguments,
+        body=body or [_at(gast.Pass(), where)],
+        decorator_list=[],
+        returns=None,
+        type_comment=None,
+        type_params=[],
+    )
+    gast.copy_location(tree, parsed.tree)
+    return build.compile_function(parsed, tree, _EXTRA, signature=False, name=name)
+
+
+def with_breaks(statements: Sequence[Any]) -> list[Any]:
+    """A copy of desugared statements that plain Python runs as meant: ``_jc_stop`` as a ``break``."""
+    result = copy.deepcopy(list(statements))
+    stack = list(result)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (*names.FUNCTIONS, gast.ClassDef)):
+            continue
+        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+            stack.extend(getattr(node, field, None) or [])
+        stop = getattr(node, "_jc_stop", None)
+        if stop:
+            leave = gast.If(test=_name(stop, gast.Load()), body=[gast.Break()], orelse=[])
+            node.body = [*node.body, _at(leave, node)]
+    return result
+
+
+def _forget(live: str, where: Any) -> Any:
+    """``if x is UNBOUND: del x``."""
+    test = gast.Compare(left=_name(live, gast.Load()), ops=[gast.Is()], comparators=[_name("_jc_unbound", gast.Load())])
+    return _at(gast.If(test=test, body=[gast.Delete(targets=[_name(live, gast.Del())])], orelse=[]), where)
+
+
+def _read(live: str, index: int, where: Any) -> Any:
+    """``try: out = x`` / ``except NameError: out = UNBOUND``."""
+    target = f"_jc_out_{index}"
+    missing = _assign(target, "_jc_unbound")
+    handler = gast.ExceptHandler(type=_name("_jc_name_error", gast.Load()), name=None, body=[missing])
+    return _at(gast.Try(body=[_assign(target, live)], handlers=[handler], orelse=[], finalbody=[]), where)
+
+
+def _assign(target: str, value: str) -> Any:
+    return gast.Assign(targets=[_name(target, gast.Store())], value=_name(value, gast.Load()), type_comment=None)
+
+
+def _name(name: str, ctx: Any) -> Any:
+    return gast.Name(id=name, ctx=ctx, annotation=None, type_comment=None)
+
+
+def _at(new: Any, where: Any) -> Any:
+    for node in gast.walk(new):
+        if not hasattr(node, "lineno") and "lineno" in node._attributes:
+            gast.copy_location(node, where)
+    return new

@@ -1,0 +1,39 @@
+"""Lowering: from a tree and a profile to a chain of graphs.
+
+Comes in:  ``ParsedFunction``, ``Profile``, and the arguments of the call at hand as samples (tensors as meta tensors).
+Goes out:  ``ir.Chain``: segments (a graph of guards, a graph of work) and the host ranges between them.
+Requires:  only what shapes the graph is folded: branches taken, trip counts, who is called; each fold under an assert.
+           All else stays a run-time value, and an op names the very callable that the program would have called.
+Never:     runs a user's operation on real data, changes an object that outlives the conversion, invents a dtype or
+           derivative rule.
+
+Files in reading order:
+    ir              ops, values, nodes, graphs, segments, chains
+    ops             the table of ops, by family
+    op_rules        what a well-formed node of each op looks like
+    verify          the rules of the IR, checked after each pass
+    effects         what a node may do, its regions included
+    printer         graphs and chains as text
+    reader          the text back into graphs and chains
+    rewrite         rebuilding graphs: what the passes share
+    builder         the two graphs of a segment, node by node
+    abstract        what is known of a value while the source is walked
+    store           locals, and own writes until they reach the real objects
+    operands        between abstract values and what stands in the graph
+    lowering        the state of one lowering, and the dispatch over node kinds
+    lower_stmt      statements
+    assign          targets: names, unpacking, attributes, items, del
+    branch          branches: one way under an assert, or both as a cond
+    iterate         what a loop or a star runs over
+    loops           loops, unrolled or kept as loop nodes
+    lower_expr      expressions
+    lower_operator  operators, comparisons and truth
+    lower_attr      attribute access, after Python's own lookup order
+    lower_state     names and items: guarded reads, own writes, the commit
+    mutation        changes in place, behind what rollback needs
+    lower_call      calls: what is inlined, what is one op, what is opaque
+    lower_builtin   builtin functions and classes
+    lower_torch     torch functions
+    lower_method    methods of tensors, host values and containers
+    passes          graph to graph, a chapter of its own
+"""

@@ -1,0 +1,167 @@
+"""Binding of targets: names, unpacking, attributes, items; augmented assignment; ``del``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gast
+
+from janusc.lowering import ops
+from janusc.lowering.abstract import DictV, Known, ListV, Live, Sym, Unbound
+from janusc.lowering.ir import Arg
+from janusc.lowering.iterate import static_items, unpack
+from janusc.lowering.lower_attr import get_attribute, set_attribute
+from janusc.lowering.lower_operator import BINARY, binary, get_item, is_container
+from janusc.lowering.lower_state import find_slot, load, note_read, store_name
+from janusc.lowering.lowering import Lowering, statement
+from janusc.lowering.mutation import save_container, write_tensor
+from janusc.lowering.operands import arg, escape
+from janusc.types import ANY
+
+
+@statement(gast.Assign)
+def lower_assign(lo: Lowering, node: Any) -> None:
+    value = lo.expr(node.value)
+    for target in node.targets:
+        assign(lo, target, value)
+
+
+def assign(lo: Lowering, target: Any, value: Any) -> None:
+    if isinstance(target, gast.Name):
+        store_name(lo, target.id, value)
+    elif isinstance(target, (gast.Tuple, gast.List)):
+        assign_many(lo, target.elts, value)
+    elif isinstance(target, gast.Attribute):
+        set_attribute(lo, lo.expr(target.value), target.attr, value)
+    elif isinstance(target, gast.Subscript):
+        set_item(lo, lo.expr(target.value), lo.expr(target.slice), value)
+    else:
+        raise lo.refuse("JC270", f"assignment to {type(target).__name__}", node=target)
+
+
+def assign_many(lo: Lowering, targets: Any, value: Any) -> None:
+    stars = [i for i, t in enumerate(targets) if isinstance(t, gast.Starred)]
+    items = static_items(lo, value)
+    if items is None:
+        if stars:
+            raise lo.refuse("JC271", "starred unpacking of unknown length")
+        items = unpack(lo, value, len(targets))
+    if stars:
+        (star,) = stars
+        after = len(targets) - star - 1
+        if len(items) < len(targets) - 1:
+            raise lo.refuse("JC241", "ValueError: not enough values to unpack")
+        middle = ListV(items[star : len(items) - after])
+        items = [*items[:star], middle, *items[len(items) - after :]]
+        targets = [t.value if isinstance(t, gast.Starred) else t for t in targets]
+    if len(items) != len(targets):
+        raise lo.refuse("JC241", "ValueError: wrong number of values to unpack")
+    for target, item in zip(targets, items):
+        assign(lo, target, item)
+
+
+def set_item(lo: Lowering, owner: Any, key: Any, value: Any) -> None:
+    if isinstance(owner, ListV) and owner.real is None and isinstance(key, Known) and type(key.value) is int:
+        if not -len(owner.items) <= key.value < len(owner.items):
+            raise lo.refuse("JC241", "IndexError: list assignment index out of range")
+        owner.items[key.value] = value
+    elif isinstance(owner, DictV) and owner.real is None and isinstance(key, Known):
+        owner.items[key.value] = value
+    elif isinstance(owner, Sym) and owner.is_tensor:
+        write_tensor(lo, ops.OPERATOR_WRITE, "setitem", owner, (arg(lo, key), arg(lo, value)), [value, key], outputs=0)
+    elif isinstance(owner, (ListV, DictV)) or (isinstance(owner, Sym) and owner.pytype in (list, dict)):
+        target = owner if isinstance(owner, Sym) else real_of(lo, owner)
+        if not target.fresh:
+            save_container(lo, target.value, target.pytype)
+        _emit_set(lo, target.value, key, value)
+    elif isinstance(owner, Live) and type(owner.sample) in (list, dict):
+        write_container(lo, owner)
+        _emit_set(lo, owner.value, key, value)
+    else:
+        raise lo.refuse("JC272", "an item of an object is assigned")
+
+
+def real_of(lo: Lowering, owner: Any) -> Sym:
+    from janusc.lowering.operands import realise
+
+    realise(lo, owner)
+    real: Sym = owner.real
+    return real
+
+
+def _emit_set(lo: Lowering, owner: Any, key: Any, value: Any) -> None:
+    args: tuple[Arg, ...] = (owner, escape(lo, key), escape(lo, value))
+    lo.builder.emit(ops.OPERATOR_WRITE, "setitem", args, (), (), lo.span())
+
+
+def write_container(lo: Lowering, owner: Live) -> None:
+    """Prepare an existing list or dict for being changed at once: saved for rollback, read at run time from here on."""
+    kind = type(owner.sample)
+    slot = ("content", id(owner.sample), "")
+    lo.written.setdefault(slot, owner)
+    note_read(lo, slot, owner)
+    lo.written_containers.append(owner)
+    save_container(lo, owner.value, kind)
+
+
+# ---- augmented assignment
+
+
+@statement(gast.AugAssign)
+def lower_augmented(lo: Lowering, node: Any) -> None:
+    target, name = node.target, BINARY[type(node.op)]
+    if isinstance(target, gast.Name):
+        store_name(lo, target.id, augmented(lo, name, load(lo, target.id), lo.expr(node.value)))
+    elif isinstance(target, gast.Attribute):
+        owner = lo.expr(target.value)
+        held = get_attribute(lo, owner, target.attr)
+        result = augmented(lo, name, held, lo.expr(node.value))
+        if result is not held or not isinstance(held, Live):
+            set_attribute(lo, owner, target.attr, result)
+    elif isinstance(target, gast.Subscript):
+        owner, key = lo.expr(target.value), lo.expr(target.slice)
+        result = augmented(lo, name, get_item(lo, owner, key), lo.expr(node.value))
+        set_item(lo, owner, key, result)
+    else:
+        raise lo.refuse("JC270", "augmented assignment here")
+
+
+def augmented(lo: Lowering, name: str, held: Any, value: Any) -> Any:
+    """``held op= value``: in place on tensors and lists, a new value for everything immutable."""
+    if isinstance(held, Sym) and held.is_tensor:
+        sample = held.sample
+        out = write_tensor(lo, ops.OPERATOR_WRITE, in_place(name), held, (arg(lo, value),), [value], outputs=1)
+        return Sym(out[0], sample, fresh=held.fresh, pytype=held.pytype)
+    if isinstance(held, ListV) and name == "add":
+        return extend_list(lo, held, value)
+    if isinstance(held, (Live, ListV, DictV)) or (isinstance(held, Sym) and is_container(held) and held.pytype is not tuple):
+        raise lo.refuse("JC273", "augmented assignment to an object")
+    if isinstance(held, Sym) and held.pytype is None:
+        raise lo.refuse("JC273", "augmented assignment to a value of no certain type")
+    return binary(lo, name, held, value)
+
+
+def extend_list(lo: Lowering, held: ListV, value: Any) -> Any:
+    items = static_items(lo, value)
+    if held.real is None and items is not None:
+        held.items.extend(items)
+        return held
+    target = real_of(lo, held)
+    lo.builder.emit(ops.METHOD_WRITE, "extend", (target.value, escape(lo, value)), (), (ANY,), lo.span())
+    return held
+
+
+def in_place(name: str) -> str:
+    return "i" + name.rstrip("_")
+
+
+@statement(gast.Delete)
+def lower_delete(lo: Lowering, node: Any) -> None:
+    for target in node.targets:
+        slot = find_slot(lo, target.id) if isinstance(target, gast.Name) else None
+        if slot is None or lo.fetch(slot) is Unbound:
+            raise lo.refuse("JC225", "del of something else than a local variable")
+        held = lo.store.pop(slot)
+        if isinstance(held, Sym) and held.maybe_unbound:
+            raise lo.refuse("JC225", "del of a variable that may be unbound")
+

@@ -1,0 +1,355 @@
+"""Branches: which way a test goes, under an assert where it was stable, or both ways as a ``cond``.
+
+Each side of a ``cond`` has its own types; what the sides set differently becomes an output of the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gast
+import torch
+
+from janusc.lowering import ops
+from janusc.lowering.abstract import (
+    UNKNOWN,
+    BoundV,
+    DictV,
+    FunctionV,
+    IterableV,
+    Known,
+    ListV,
+    Live,
+    Sym,
+    TupleV,
+    Unbound,
+)
+from janusc.lowering.builder import Region
+from janusc.lowering.ir import Arg, Const, Value
+from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
+from janusc.lowering.operands import SCALARS, check_bound, escape, realise, sample_type
+from janusc.lowering.store import parts
+from janusc.sentinels import UNBOUND
+from janusc.types import ANY, TensorType
+
+
+def test_site(lo: Lowering, node: Any) -> str:
+    """The site of a test, as the instrumented function records it."""
+    return lo.site(node, f"{type(node).__name__}Test")
+
+
+def truth(lo: Lowering, value: Any) -> bool | Any:
+    """The truth of a value where it is certain, else the run-time value that has it."""
+    if isinstance(value, Known):
+        return bool(value.value)
+    if isinstance(value, TupleV):
+        return bool(value.items)
+    if isinstance(value, (ListV, DictV)):
+        return bool(value.items) if value.real is None else value.real
+    if isinstance(value, (FunctionV, BoundV)):
+        return True
+    if isinstance(value, Live):
+        return live_truth(lo, value)
+    if isinstance(value, Sym):
+        check_bound(lo, value)
+        if value.is_tensor or value.pytype is None or value.pytype.__module__ in ("builtins", "torch"):
+            return value
+    raise lo.refuse("JC250", f"the truth of a {type(value).__name__}")
+
+
+def live_truth(lo: Lowering, value: Live) -> bool | Any:
+    cls = type(value.sample)
+    if cls in (list, dict, tuple, set):
+        from janusc.lowering.lower_builtin import length
+
+        return length(lo, value)
+    if hasattr(cls, "__bool__") or hasattr(cls, "__len__"):
+        if isinstance(value.sample, torch.nn.Module) and cls.__module__.startswith("torch."):
+            return len(value.sample) > 0
+        raise lo.refuse("JC250", f"{cls.__qualname__} decides its own truth")
+    return True
+
+
+def decide(lo: Lowering, node: Any, predicate: Sym) -> bool | None:
+    """The side that was always taken, under an assert; None where both sides are needed."""
+    site = test_site(lo, node)
+    seen = lo.profile.outcomes(site)
+    direction: bool | None = None
+    if predicate.stable and predicate.sample is not UNKNOWN and not isinstance(predicate.sample, torch.Tensor):
+        direction = bool(predicate.sample)
+        lo.profile.branch(site, direction)
+        seen = seen | {direction}
+    elif len(seen) == 1:
+        (direction,) = seen
+    if direction is None or len(seen) > 1 or lo.profile.is_refuted(site):
+        return None
+    assume(lo, predicate, direction, site)
+    return direction
+
+
+def assume(lo: Lowering, predicate: Sym, direction: bool, site: str) -> None:
+    lo.builder.check("true" if direction else "false", (predicate.value,), site, lo.span())
+
+
+def specialise(lo: Lowering, node: Any, predicate: Sym, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
+    """Both sides if that can be done; else the side of the call at hand, under an assert."""
+    point = lo.mark()
+    try:
+        return cond(lo, node, predicate, then, orelse)
+    except Unconvertible:
+        lo.rewind(point)
+    direction = bool(predicate.sample)
+    assume(lo, predicate, direction, test_site(lo, node) + ":value")
+    return then() if direction else orelse()
+
+
+# ---- both sides
+
+
+def freeze_containers(lo: Lowering, roots: Any) -> None:
+    """Make real what is followed item by item and may be changed inside a region."""
+    for root in roots:
+        for part in list(parts(root)):
+            if isinstance(part, FunctionV):
+                frame = part.frame
+                for slot in [s for s in lo.store if s[0] == "local" and s[1] == frame.id]:
+                    if lo.store[slot] is not root and isinstance(lo.store[slot], (ListV, DictV)):
+                        realise(lo, lo.store[slot])
+            elif isinstance(part, (ListV, DictV)) and part.real is None and _is_realisable(part):
+                realise(lo, part)
+
+
+def _is_realisable(abstract: Any) -> bool:
+    return not any(isinstance(p, (FunctionV, BoundV, IterableV)) for p in parts(abstract))
+
+
+def reachable(lo: Lowering, names: frozenset[str]) -> list[Any]:
+    """What the statements of a region may change: by name here, by closure, or as an own write."""
+    roots = [v for s, v in lo.store.items() if s[0] != "local"]
+    frame = lo.frame
+    while frame is not None:
+        roots += [lo.store[("local", frame.id, n)] for n in names if ("local", frame.id, n) in lo.store]
+        frame = frame.parent  # type: ignore[assignment]
+    return [r for r in roots if r is not Unbound]
+
+
+def cond(lo: Lowering, node: Any, predicate: Sym, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
+    """A ``cond`` node with both sides in the graph."""
+    from janusc.frontend import names
+
+    freeze_containers(lo, reachable(lo, names.loads([node] if not isinstance(node, list) else node)))
+    before, last_frame = lo.store.snapshot(), lo.frames
+    sides: list[tuple[Region, dict[Any, Any], Any]] = []
+    for side in (then, orelse):
+        region = lo.builder.open_region()
+        try:
+            result = side()
+        finally:
+            lo.builder.pop_region()
+        sides.append((region, lo.store.snapshot(), result))
+        lo.store.restore(before)
+    (first, left, a), (second, right, b) = sides
+    slots = [s for s in {**left, **right} if left.get(s) is not right.get(s) or left.get(s) is not before.get(s)]
+    slots = [s for s in slots if s[0] != "local" or s[1] <= last_frame]
+    merge = Merge(lo, first, second)
+    for slot in slots:
+        merged = merge.values(left.get(slot, _before(lo, slot, before)), right.get(slot, _before(lo, slot, before)))
+        if merged is Unbound:
+            lo.store.pop(slot, None)
+        else:
+            lo.store[slot] = merged
+    result = None if a is None and b is None else merge.values(a, b)
+    free = list(dict.fromkeys([*lo.builder.free_values(first, merge.left()), *lo.builder.free_values(second, merge.right())]))
+    graphs = (lo.builder.close(first, merge.left(), free), lo.builder.close(second, merge.right(), free))
+    lo.builder.place(ops.COND, "if", (predicate.value, *free), tuple(merge.outputs), graphs, lo.span())
+    return result
+
+
+def _before(lo: Lowering, slot: Any, before: dict[Any, Any]) -> Any:
+    """What a slot held where only the other side wrote it: for an object's attribute, what was read from outside."""
+    if slot in before:
+        return before[slot]
+    if slot[0] == "local":
+        return Unbound
+    owner = lo.written.get(slot)
+    if owner is None:
+        raise lo.refuse("JC251", f"{slot[2]} is written on one path only")
+    del lo.store[slot]
+    if slot[0] == "attr":
+        from janusc.lowering.lower_attr import live_attribute
+
+        return live_attribute(lo, owner, slot[2])
+    from janusc.lowering.lower_state import read
+
+    if slot[0] == "global" and slot[2] in owner.sample:
+        return read(lo, owner.value, "item", slot[2], owner.sample[slot[2]], slot[2])
+    raise lo.refuse("JC251", f"{slot[2] or 'a variable'} is written on one path only")
+
+
+class Merge:
+    """Joins what two sides left behind; the outputs of the ``cond`` pile up here."""
+
+    def __init__(self, lo: Lowering, first: Region, second: Region) -> None:
+        self.lo = lo
+        self.regions = (first, second)
+        self.outputs: list[Value] = []
+        self.pairs: list[tuple[Arg, Arg]] = []
+
+    def left(self) -> tuple[Arg, ...]:
+        return tuple(a for a, _ in self.pairs)
+
+    def right(self) -> tuple[Arg, ...]:
+        return tuple(b for _, b in self.pairs)
+
+    def values(self, a: Any, b: Any) -> Any:
+        if a is b:
+            return a
+        if isinstance(a, Known) and isinstance(b, Known) and type(a.value) is type(b.value) and a.value is b.value:
+            return a
+        if isinstance(a, TupleV) and isinstance(b, TupleV) and len(a.items) == len(b.items):
+            return TupleV(tuple(self.values(x, y) for x, y in zip(a.items, b.items)))
+        return self.output(a, b)
+
+    def output(self, a: Any, b: Any) -> Sym:
+        args = tuple(self._escape(region, value) for region, value in zip(self.regions, (a, b)))
+        sample, pytype = merged_kind(a, b)
+        type_ = sample_type(sample) if sample is not UNKNOWN and pytype is not None else ANY
+        if pytype in (torch.Tensor, torch.nn.Parameter):
+            type_ = TensorType()
+        outer = self.lo.builder.value(type_)
+        self.outputs.append(outer)
+        self.pairs.append((args[0], args[1]))
+        unbound = any(v is Unbound or (isinstance(v, Sym) and v.maybe_unbound) for v in (a, b))
+        fresh = all(isinstance(v, Sym) and v.fresh or isinstance(v, Known) for v in (a, b))
+        element = next((v.element for v in (a, b) if isinstance(v, Sym) and v.element is not None), None)
+        return Sym(outer, sample, fresh=fresh, pytype=pytype, maybe_unbound=unbound, element=element)
+
+    def _escape(self, region: Region, value: Any) -> Arg:
+        if value is Unbound:
+            return self.lo.builder.ref(UNBOUND, "UNBOUND")
+        if isinstance(value, Sym):
+            return value.value  # possibly unbound, which the merged value says too
+        self.lo.builder.regions.append(region)
+        try:
+            return escape(self.lo, value)
+        finally:
+            self.lo.builder.regions.pop()
+
+
+def merged_kind(a: Any, b: Any) -> tuple[Any, type | None]:
+    """A sample that may stand for either value, and their exact type where it is the same."""
+    kinds = [kind_of(v) for v in (a, b) if v is not Unbound]
+    samples = [v for v in (a, b) if v is not Unbound]
+    if not kinds:
+        return UNKNOWN, None
+    if len(set(kinds)) == 1 and kinds[0] is not None:
+        return _sample(samples[0]), kinds[0]
+    if all(isinstance(v, Sym) and v.is_tensor for v in samples):
+        return _sample(samples[0]), torch.Tensor
+    for v in samples:  # a number that may become a tensor is best stood for by the tensor
+        if isinstance(v, Sym) and v.is_tensor:
+            return v.sample, None
+    return UNKNOWN, None
+
+
+def kind_of(value: Any) -> type | None:
+    if isinstance(value, Known):
+        return type(value.value)
+    if isinstance(value, Sym):
+        return value.pytype
+    if isinstance(value, (ListV, DictV)):
+        return list if isinstance(value, ListV) else dict
+    return tuple if isinstance(value, TupleV) else None
+
+
+def _sample(value: Any) -> Any:
+    if isinstance(value, Known):
+        return value.value
+    return value.sample if isinstance(value, Sym) else UNKNOWN
+
+
+# ---- constructs
+
+
+@statement(gast.If)
+def lower_if(lo: Lowering, node: Any) -> None:
+    branch_on(lo, node.test, lambda: lo.block(node.body), lambda: lo.block(node.orelse), node)
+
+
+def branch_on(lo: Lowering, test: Any, then: Callable[[], Any], orelse: Callable[[], Any], where: Any) -> Any:
+    """A branch on a test expression; ``where`` is the whole construct."""
+    predicate = lo.expr(test)
+    known = truth(lo, predicate)
+    if isinstance(known, bool):
+        return then() if known else orelse()
+    direction = decide(lo, test, known)
+    if direction is not None:
+        return then() if direction else orelse()
+    if known.stable and known.sample is not UNKNOWN and not isinstance(known.sample, torch.Tensor):
+        return specialise(lo, where, known, then, orelse)
+    return cond(lo, where, known, then, orelse)
+
+
+@expression(gast.IfExp)
+def lower_ifexp(lo: Lowering, node: Any) -> Any:
+    return branch_on(lo, node.test, lambda: lo.expr(node.body), lambda: lo.expr(node.orelse), node)
+
+
+@expression(gast.BoolOp)
+def lower_boolop(lo: Lowering, node: Any) -> Any:
+    operands = [lambda n=n: lo.expr(n) for n in node.values]
+    tests = list(node.values)
+    if isinstance(node.op, gast.And):
+        return lower_and(lo, operands, node, tests)
+    return lower_or(lo, operands, node, tests)
+
+
+def lower_and(lo: Lowering, operands: Sequence[Callable[[], Any]], node: Any, tests: Any = None) -> Any:
+    value = operands[0]()
+    if len(operands) == 1:
+        return value
+    rest = tests[1:] if tests else None
+    return _short(lo, value, node, tests, lambda: lower_and(lo, operands[1:], node, rest), lambda: value)
+
+
+def lower_or(lo: Lowering, operands: Sequence[Callable[[], Any]], node: Any, tests: Any) -> Any:
+    value = operands[0]()
+    if len(operands) == 1:
+        return value
+    return _short(lo, value, node, tests, lambda: value, lambda: lower_or(lo, operands[1:], node, tests[1:]))
+
+
+def _short(
+    lo: Lowering, value: Any, node: Any, tests: Any, then: Callable[[], Any], orelse: Callable[[], Any]
+) -> Any:
+    known = truth(lo, value)
+    if isinstance(known, bool):
+        return then() if known else orelse()
+    direction = decide(lo, tests[0], known) if tests else None
+    if direction is not None:
+        return then() if direction else orelse()
+    return cond(lo, node, known, then, orelse)
+
+
+@statement(gast.Assert)
+def lower_assert(lo: Lowering, node: Any) -> None:
+    """A failing assert leaves the graph, so that the user's own AssertionError is raised by the eager run."""
+    if not __debug__:
+        return
+    known = truth(lo, lo.expr(node.test))
+    if isinstance(known, bool):
+        if not known:
+            raise lo.refuse("JC252", "this assert fails")
+        return
+    lo.builder.check("true", (known.value,), lo.site(node, "Assert"), lo.span())
+
+
+def concretise(lo: Lowering, value: Sym) -> Any:
+    """The value of the call at hand as a constant, under an assert; the Sym itself where that was refuted."""
+    if not value.stable or value.sample is UNKNOWN or type(value.sample) not in SCALARS:
+        return value
+    site = lo.site(lo.node, "value")
+    lo.builder.check("equals", (value.value, Const(value.sample)), site, lo.span())
+    return Known(value.sample)
+

@@ -1,0 +1,195 @@
+"""What a loop or a star runs over: items known one by one, or one run-time iterable with a kind of item."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from janusc.lowering import ops
+from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym, TupleV
+from janusc.lowering.ir import Const
+from janusc.lowering.lower_state import check_once, note_read, raw_attr, read
+from janusc.lowering.lowering import Lowering
+from janusc.lowering.operands import emit, sym
+from janusc.typeinfer import transfer
+
+UNROLL_BUDGET = 400  # statements; above it a loop stays a loop
+
+
+def static_items(lo: Lowering, iterable: Any, node: Any = None) -> list[Any] | None:
+    """The items where their number is fixed by the program or by guards on an existing container; else None."""
+    if isinstance(iterable, (TupleV, ListV)):
+        return list(iterable.items) if getattr(iterable, "real", None) is None else None
+    if isinstance(iterable, DictV):
+        return [Known(k) for k in iterable.items] if iterable.real is None else None
+    if isinstance(iterable, Known):
+        return _known_items(lo, iterable.value)
+    if isinstance(iterable, Live):
+        return live_items(lo, iterable)
+    if isinstance(iterable, IterableV):
+        return _combined_items(lo, iterable)
+    if isinstance(iterable, Sym) and iterable.pytype is torch.Size and iterable.stable:
+        return unpack(lo, iterable, len(iterable.sample))
+    return None
+
+
+def _known_items(lo: Lowering, value: Any) -> list[Any] | None:
+    if isinstance(value, (tuple, list, str, range, dict, frozenset)):
+        return [Known(v) for v in value] if len(value) <= UNROLL_BUDGET else None
+    if isinstance(value, type) and hasattr(value, "__members__"):
+        return [Known(m) for m in value]  # type: ignore[var-annotated]
+    raise lo.refuse("JC260", f"iteration over {type(value).__name__}")
+
+
+def _combined_items(lo: Lowering, iterable: IterableV) -> list[Any] | None:
+    kind, operands = iterable.kind, iterable.operands
+    if kind == "range":
+        if all(isinstance(x, Known) for x in operands):
+            return _known_items(lo, range(*(x.value for x in operands)))
+        return None
+    sequences = [static_items(lo, x) for x in (operands[:1] if kind in ("enumerate", "reversed") else operands)]
+    if any(s is None for s in sequences):
+        return None
+    known = [s for s in sequences if s is not None]
+    if kind == "enumerate":
+        start = operands[1] if len(operands) > 1 else Known(0)
+        if not isinstance(start, Known):
+            return None
+        return [TupleV((Known(start.value + i), x)) for i, x in enumerate(known[0])]
+    if kind == "reversed":
+        return known[0][::-1]
+    return [TupleV(tuple(row)) for row in zip(*known)]
+
+
+def live_items(lo: Lowering, owner: Live) -> list[Any] | None:
+    """The items of an existing container, read by path under a guard on their number or keys."""
+    from janusc.lowering.lower_operator import is_mutated
+
+    sample = owner.sample
+    if is_mutated(lo, owner):
+        return None
+    if type(sample) in (list, tuple):
+        return live_sequence(lo, owner) if len(sample) <= UNROLL_BUDGET and not _all_tensors(sample) else None
+    if type(sample) is dict:
+        return [Known(k) for k in live_dict_items(lo, owner)]
+    if isinstance(sample, torch.nn.Module) and _iterates_children(type(sample)):
+        names, children = module_children(lo, owner)
+        return [Known(n) for n in names] if isinstance(sample, torch.nn.ModuleDict) else children
+    if isinstance(sample, torch.nn.ParameterList):
+        raise lo.refuse("JC260", "iteration over a ParameterList")
+    raise lo.refuse("JC260", f"iteration over {type(sample).__qualname__}")
+
+
+def _all_tensors(sample: Any) -> bool:
+    """Lists of tensors of this length are better left to a run-time loop."""
+    return len(sample) > 8 and all(type(v) is torch.Tensor for v in sample)
+
+
+def _iterates_children(cls: type) -> bool:
+    containers = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
+    return any(issubclass(cls, c) and cls.__iter__ is c.__iter__ for c in containers)
+
+
+def live_sequence(lo: Lowering, owner: Live) -> list[Any]:
+    sample = owner.sample
+    note_read(lo, ("content", id(sample), ""), owner)
+    check_once(lo, "length", (owner.value, Const(len(sample))), f"the length of a {type(sample).__name__}")
+    return [read(lo, owner.value, "item", i, v, f"item {i}") for i, v in enumerate(sample)]
+
+
+def live_dict_items(lo: Lowering, owner: Live) -> dict[Any, Any]:
+    """The items of an existing dict with text keys, under a guard on its keys and their order."""
+    sample = owner.sample
+    note_read(lo, ("content", id(sample), ""), owner)
+    if not all(type(k) is str for k in sample):
+        raise lo.refuse("JC260", "iteration over a dict with keys other than text")
+    guard_keys(lo, owner.value, sample)
+    return {k: read(lo, owner.value, "item", k, v, f"item {k!r}") for k, v in sample.items()}
+
+
+def guard_keys(lo: Lowering, value: Any, sample: Any) -> None:
+    memo = (value, "keys", "")
+    if memo not in lo.memo:
+        lo.memo[memo] = True
+        joined = lo.builder.guard(ops.METHOD, "join", (Const("\0"), value), span=lo.span())
+        lo.builder.check("equals", (joined, Const("\0".join(sample))), "the keys of a dict", lo.span())
+
+
+def module_children(lo: Lowering, owner: Live) -> tuple[list[str], list[Any]]:
+    """Names and submodules of a module container, under a guard on the names."""
+    entries = owner.sample._modules
+    table = raw_attr(lo, owner.value, "_modules")
+    guard_keys(lo, table, entries)
+    return list(entries), [read(lo, table, "item", k, v, f"module {k}") for k, v in entries.items()]
+
+
+# ---- run-time iterables
+
+
+def item_sample(lo: Lowering, iterable: Any) -> Any:
+    """An abstract template of an item (its IR values are placeholders), or None where nothing is known of it."""
+    if isinstance(iterable, Sym) and iterable.is_tensor:
+        try:
+            item = transfer.apply(lambda t: t[0], (iterable.sample,), {}, lo.grad)
+        except transfer.NoSample:
+            raise lo.refuse("JC261", "iteration over a tensor that may have no dimensions") from None
+        return replace(iterable, sample=item, stable=False, pytype=torch.Tensor)
+    if isinstance(iterable, IterableV):
+        return _combined_sample(lo, iterable)
+    if isinstance(iterable, ListV) and iterable.real is not None:
+        return iterable.real.element
+    if isinstance(iterable, (ListV, TupleV)):
+        kinds = {x.pytype if isinstance(x, Sym) else None for x in iterable.items}
+        return iterable.items[0] if len(kinds) == 1 and None not in kinds else None
+    if isinstance(iterable, Sym) and isinstance(iterable.sample, (tuple, list)) and len(iterable.sample) > 0:
+        return sym(iterable.value, iterable.sample[0], fresh=iterable.fresh)
+    if isinstance(iterable, Sym):
+        return iterable.element
+    if isinstance(iterable, Live) and type(iterable.sample) in (list, tuple) and _same_type(iterable.sample):
+        note_read(lo, ("content", id(iterable.sample), ""), iterable)
+        first = iterable.sample[0]
+        if type(first) in (torch.Tensor, int, float, bool, str):
+            value = transfer.meta_of(first) if isinstance(first, torch.Tensor) else first
+            return sym(iterable.value, value)
+    return None
+
+
+def _same_type(values: Any) -> bool:
+    return len({type(v) for v in values}) == 1
+
+
+def _combined_sample(lo: Lowering, iterable: IterableV) -> Any:
+    if iterable.kind == "range":
+        return sym(lo.builder.value(), 0)
+    if iterable.kind == "enumerate":
+        return TupleV((sym(lo.builder.value(), 0), item_sample(lo, iterable.operands[0])))
+    parts = tuple(item_sample(lo, _as_runtime(lo, x)) for x in iterable.operands)
+    return parts[0] if iterable.kind == "reversed" else TupleV(parts)
+
+
+def _as_runtime(lo: Lowering, iterable: Any) -> Any:
+    if isinstance(iterable, Known) and isinstance(iterable.value, (range, list, tuple, str)) and len(iterable.value):
+        return sym(lo.builder.value(), tuple(iterable.value))
+    return iterable
+
+
+def unpack(lo: Lowering, value: Any, count: int) -> list[Any]:
+    """A run-time value taken apart into exactly ``count`` items, as Python's own unpacking does."""
+    from janusc.lowering.operands import arg, sample_type
+
+    samples: list[Any] = [UNKNOWN] * count
+    template = item_sample(lo, value) if not (isinstance(value, Sym) and isinstance(value.sample, (tuple, list))) else None
+    if isinstance(value, Sym) and isinstance(value.sample, (tuple, list)) and len(value.sample) == count:
+        samples = list(value.sample)
+    elif isinstance(template, Sym):
+        samples = [template.sample] * count
+    stable = isinstance(value, Sym) and value.stable
+    if stable and lo.builder.is_early(value.value):
+        return [emit(lo, ops.OPERATOR, "getitem", (value.value, Const(i)), s, stable=True) for i, s in enumerate(samples)]
+    types = tuple(sample_type(s) for s in samples)
+    values = lo.builder.emit(ops.UNPACK, "", (arg(lo, value),), (), types, lo.span())
+    fresh = isinstance(value, Sym) and value.fresh
+    return [sym(v, s, stable=stable, fresh=fresh) for v, s in zip(values, samples)]
+

@@ -1,0 +1,288 @@
+"""Attribute access on every kind of abstract value, after Python's own lookup order; attribute assignment."""
+
+from __future__ import annotations
+
+import types as pytypes
+from typing import Any
+
+import gast
+import torch
+
+from janusc.lowering import ops
+from janusc.lowering.abstract import (
+    UNKNOWN,
+    BoundV,
+    DictV,
+    Known,
+    ListV,
+    Live,
+    MethodV,
+    SuperV,
+    Sym,
+    TupleV,
+)
+from janusc.lowering.ir import Const
+from janusc.lowering.lower_state import check_once, note_read, raw_attr, read, write
+from janusc.lowering.lowering import Lowering
+from janusc.lowering.operands import HOST_VALUES, emit, lift, sample_of
+from janusc.typeinfer import callees, torch_table, transfer
+
+_DATA_DESCRIPTORS = (pytypes.MemberDescriptorType, pytypes.GetSetDescriptorType)
+MISSING: Any = object()
+
+
+def class_lookup(cls: type, name: str) -> Any:
+    """The attribute as it stands in the class dictionaries, or MISSING; no descriptor runs."""
+    for base in cls.__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return MISSING
+
+
+def get_attribute(lo: Lowering, owner: Any, name: str) -> Any:
+    if isinstance(owner, Sym):
+        return symbolic_attribute(lo, owner, name)
+    if isinstance(owner, Live):
+        return live_attribute(lo, owner, name)
+    if isinstance(owner, Known):
+        return known_attribute(lo, owner, name)
+    if isinstance(owner, SuperV):
+        return super_attribute(lo, owner, name)
+    if isinstance(owner, (ListV, DictV, TupleV)):
+        return MethodV(owner, name)
+    raise lo.refuse("JC220", f"attribute {name} of a {type(owner).__name__}")
+
+
+def symbolic_attribute(lo: Lowering, owner: Sym, name: str) -> Any:
+    if owner.is_tensor:
+        if name in torch_table.ATTRIBUTES:
+            try:
+                sample = transfer.apply(lambda t: getattr(t, name), (sample_of(owner),), {}, lo.grad)
+            except transfer.NoSample:
+                sample = UNKNOWN
+            if name == "device":
+                sample = UNKNOWN  # meta tensors stand for every device
+            stable = name in ("shape", "dtype", "ndim", "itemsize") and lo.loop_depth == 0
+            return emit(lo, ops.ATTRIBUTE, name, (owner.value,), sample, stable=stable, fresh=owner.fresh)
+        if torch_table.is_tensor_method(name):
+            return MethodV(owner, name)
+        raise lo.refuse("JC221", f"tensor attribute {name}")
+    if owner.pytype is not None and (owner.pytype in HOST_VALUES or owner.pytype in (list, dict, set, tuple)):
+        if callable(getattr(owner.pytype, name, None)):
+            return MethodV(owner, name)
+    if isinstance(owner.sample, tuple) and hasattr(type(owner.sample), "_fields") or _is_struct(owner.sample):
+        sample = getattr(owner.sample, name, UNKNOWN)  # results such as (values, indices)
+        return emit(lo, ops.ATTRIBUTE, name, (owner.value,), sample, fresh=owner.fresh)
+    raise lo.refuse("JC221", f"attribute {name} of a value that is known at run time only")
+
+
+def _is_struct(sample: Any) -> bool:
+    return isinstance(sample, tuple) and type(sample).__module__.startswith("torch.return_types")
+
+
+def known_attribute(lo: Lowering, owner: Known, name: str) -> Any:
+    obj = owner.value
+    if isinstance(obj, pytypes.ModuleType):
+        if not hasattr(obj, name):
+            raise lo.refuse("JC220", f"{obj.__name__} has no attribute {name}")
+        sample = getattr(obj, name)
+        return fixed_or_read(lo, obj, name, sample)
+    if isinstance(obj, type):
+        return class_attribute(lo, obj, name)
+    if isinstance(obj, (torch.dtype, torch.device)) or type(obj) in HOST_VALUES:
+        value = getattr(obj, name, MISSING)
+        if value is MISSING:
+            raise lo.refuse("JC220", f"attribute {name}")
+        return MethodV(owner, name) if callable(value) else Known(value)
+    if hasattr(type(obj), "__members__"):  # an enum member
+        return Known(getattr(obj, name)) if name in ("value", "name") else _refuse_attribute(lo, obj, name)
+    return _refuse_attribute(lo, obj, name)
+
+
+def _refuse_attribute(lo: Lowering, obj: Any, name: str) -> Any:
+    raise lo.refuse("JC220", f"attribute {name} of {callees.describe(obj)}")
+
+
+def fixed_or_read(lo: Lowering, module: pytypes.ModuleType, name: str, sample: Any) -> Any:
+    """An attribute of a Python module: guarded, except in torch's own files."""
+    if lo.frame.library or (module.__name__.split(".")[0] in ("torch", "math") and isinstance(sample, pytypes.ModuleType)):
+        return Known(sample)
+    memo = (id(module), "module", name)
+    if memo not in lo.memo:
+        value = lo.builder.guard(ops.READ_ATTR, name, (lo.builder.ref(module),), span=lo.span())
+        lo.memo[memo] = lift(lo, sample, value, f"{module.__name__}.{name}")
+    return lo.memo[memo]
+
+
+def class_attribute(lo: Lowering, cls: type, name: str) -> Any:
+    """``Class.name``: a function as such, a plain value under guards."""
+    if type(cls) is not type and type(type(cls)) is type and class_lookup(type(cls), name) is not MISSING:
+        if not hasattr(cls, "__members__"):
+            raise lo.refuse("JC220", f"attribute {name} of a class with a metaclass")
+    slot = ("attr", id(cls), name)
+    if slot in lo.store:
+        return lo.store[slot]
+    found = class_lookup(cls, name)
+    if hasattr(cls, "__members__") and name in cls.__members__:
+        return Known(getattr(cls, name))
+    if found is MISSING:
+        raise lo.refuse("JC220", f"{cls.__qualname__} has no attribute {name}")
+    if isinstance(found, (staticmethod, pytypes.FunctionType)):
+        return class_function(lo, cls, name, found.__func__ if isinstance(found, staticmethod) else found)
+    if isinstance(found, classmethod):
+        return BoundV(class_function(lo, cls, name, found.__func__), Known(cls))
+    if cls.__module__.startswith("torch") or cls.__module__ == "builtins":
+        return Known(getattr(cls, name))
+    if hasattr(type(found), "__get__"):
+        raise lo.refuse("JC220", f"descriptor {name}")
+    memo = (id(cls), "class", name)
+    if memo not in lo.memo:
+        value = lo.builder.guard(ops.READ_ATTR, name, (lo.builder.ref(cls),), span=lo.span())
+        lo.memo[memo] = lift(lo, found, value, f"{cls.__qualname__}.{name}")
+    return lo.memo[memo]
+
+
+def class_function(lo: Lowering, cls: type, name: str, function: Any) -> Any:
+    """A method as found on its class: guarded once, by identity; its code is guarded by ``lift``."""
+    if lo.frame.library and callees.is_torch_code(getattr(function, "__code__", function)):
+        return Live(None, function, fixed=True)  # type: ignore[arg-type]
+    memo = (id(cls), "method", name)
+    if memo not in lo.memo:
+        value = lo.builder.guard(ops.READ_ATTR, name, (lo.builder.ref(cls),), span=lo.span())
+        raw = class_lookup(cls, name)
+        if isinstance(raw, classmethod):
+            value = lo.builder.guard(ops.READ_ATTR, "__func__", (value,), span=lo.span())
+        lo.builder.check("is", (value, lo.builder.ref(function)), f"{cls.__qualname__}.{name}", lo.span())
+        lo.memo[memo] = Live(value, function, fixed=callees.is_torch_code(getattr(function, "__code__", None) or _NO_CODE))
+    return lo.memo[memo]
+
+
+_NO_CODE = (lambda: None).__code__
+
+
+def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
+    sample, cls = owner.sample, type(owner.sample)
+    slot = ("attr", id(sample), name)
+    if slot in lo.store:
+        note_read(lo, slot, owner)
+        return lo.store[slot]
+    if isinstance(sample, (list, dict, set, tuple)) and cls.__module__ in ("builtins", "collections"):
+        return MethodV(owner, name) if class_lookup(cls, name) is not MISSING else _refuse_attribute(lo, sample, name)
+    if isinstance(sample, pytypes.FunctionType):
+        raise lo.refuse("JC220", f"attribute {name} of a function")
+    if cls.__getattribute__ is not object.__getattribute__:
+        raise lo.refuse("JC222", f"{cls.__qualname__} defines __getattribute__")
+    found = class_lookup(cls, name)
+    if isinstance(found, property):
+        return read_property(lo, owner, cls, name, found)
+    if isinstance(found, _DATA_DESCRIPTORS) and name != "__dict__":
+        note_read(lo, slot, owner)
+        return read(lo, owner.value, "attr", name, getattr(sample, name), _path(owner, name))
+    own = getattr(sample, "__dict__", {})
+    if found is not MISSING and hasattr(type(found), "__set__"):
+        raise lo.refuse("JC220", f"descriptor {name}")
+    if name in own:
+        note_read(lo, slot, owner)
+        return read(lo, owner.value, "attr", name, own[name], _path(owner, name))
+    if name == "__dict__":
+        raise lo.refuse("JC220", "__dict__ is read")
+    if found is not MISSING:
+        return inherited(lo, owner, cls, name, found)
+    return registered(lo, owner, name)
+
+
+def _path(owner: Live, name: str) -> str:
+    return f"{type(owner.sample).__qualname__}.{name}"
+
+
+def read_property(lo: Lowering, owner: Live, cls: type, name: str, found: property) -> Any:
+    from janusc.lowering.lower_call import call
+
+    if found.fget is None or not isinstance(found.fget, pytypes.FunctionType):
+        raise lo.refuse("JC220", f"property {name}")
+    memo = (id(cls), "property", name)
+    if memo not in lo.memo:
+        prop = lo.builder.guard(ops.READ_ATTR, name, (lo.builder.ref(cls),), span=lo.span())
+        lo.builder.check("is", (prop, lo.builder.ref(found, name)), _path(owner, name), lo.span())
+        value = lo.builder.guard(ops.READ_ATTR, "fget", (prop,), span=lo.span())
+        lo.memo[memo] = Live(value, found.fget, fixed=callees.is_torch_code(found.fget.__code__))
+    return call(lo, BoundV(lo.memo[memo], owner), [], {})
+
+
+def not_overridden(lo: Lowering, owner: Live, name: str) -> None:
+    """The instance has no attribute of its own under a name that was found on its class."""
+    if hasattr(owner.sample, "__dict__"):
+        check_once(lo, "absent", (raw_attr(lo, owner.value, "__dict__"), Const(name)), _path(owner, name))
+
+
+def inherited(lo: Lowering, owner: Live, cls: type, name: str, found: Any) -> Any:
+    """Something found on the class: a method to bind, or a value."""
+    not_overridden(lo, owner, name)
+    note_read(lo, ("attr", id(owner.sample), name), owner)
+    if isinstance(found, pytypes.FunctionType):
+        return BoundV(class_function(lo, cls, name, found), owner)
+    if isinstance(found, (staticmethod, classmethod)):
+        function = class_function(lo, cls, name, found.__func__)
+        return function if isinstance(found, staticmethod) else BoundV(function, Known(cls))
+    if hasattr(type(found), "__get__"):
+        raise lo.refuse("JC220", f"descriptor {name}")
+    return class_attribute(lo, cls, name)
+
+
+def registered(lo: Lowering, owner: Live, name: str) -> Any:
+    """Parameters, buffers and submodules: found by nn.Module's own ``__getattr__``."""
+    sample, cls = owner.sample, type(owner.sample)
+    if isinstance(sample, torch.nn.Module) and cls.__getattr__ is torch.nn.Module.__getattr__:
+        for table in ("_parameters", "_buffers", "_modules"):
+            entries = sample.__dict__[table]
+            if name in entries and type(entries) is dict:
+                note_read(lo, ("attr", id(sample), name), owner)
+                return read(lo, raw_attr(lo, owner.value, table), "item", name, entries[name], _path(owner, name))
+    raise lo.refuse("JC220", f"{cls.__qualname__} finds {name} dynamically or not at all")
+
+
+def super_attribute(lo: Lowering, owner: SuperV, name: str) -> Any:
+    cls = type(owner.owner.sample)
+    order = cls.__mro__
+    for base in order[order.index(owner.cls) + 1 :]:
+        if name in base.__dict__:
+            found = base.__dict__[name]
+            if isinstance(found, pytypes.FunctionType):
+                return BoundV(class_function(lo, base, name, found), owner.owner)
+            break
+    raise lo.refuse("JC223", f"super().{name} is not a plain method")
+
+
+# ---- assignment
+
+
+def set_attribute(lo: Lowering, owner: Any, name: str, abstract: Any) -> None:
+    if isinstance(owner, Known) and isinstance(owner.value, type):
+        raise lo.refuse("JC224", f"class attribute {name} is assigned")
+    if not isinstance(owner, Live):
+        raise lo.refuse("JC224", f"attribute {name} of a value made inside the call is assigned")
+    sample, cls = owner.sample, type(owner.sample)
+    found = class_lookup(cls, name)
+    if isinstance(sample, torch.nn.Module):
+        if cls.__setattr__ is not torch.nn.Module.__setattr__:
+            raise lo.refuse("JC224", f"{cls.__qualname__} defines __setattr__")
+        if name in sample._parameters or name in sample._modules or isinstance(abstract, Live):
+            raise lo.refuse("JC224", f"parameter or submodule {name} is assigned")
+        if isinstance(abstract, Sym) and abstract.is_tensor and abstract.pytype is torch.nn.Parameter:
+            raise lo.refuse("JC224", f"a parameter is assigned to {name}")
+        if name in sample._buffers and not (isinstance(abstract, Sym) and abstract.is_tensor):
+            raise lo.refuse("JC224", f"buffer {name} is replaced by something else")
+        if name in sample._buffers:
+            lo.memo.setdefault((owner.value, "buffers", name), live_attribute(lo, owner, name))
+    elif cls.__setattr__ is not object.__setattr__:
+        raise lo.refuse("JC224", f"{cls.__qualname__} defines __setattr__")
+    if isinstance(sample, (type, pytypes.ModuleType, pytypes.FunctionType)):
+        raise lo.refuse("JC224", f"attribute {name} of a {cls.__name__} is assigned")
+    if found is not MISSING and hasattr(type(found), "__set__") and not isinstance(found, pytypes.MemberDescriptorType):
+        raise lo.refuse("JC224", f"{name} is a property or descriptor")
+    write(lo, ("attr", id(sample), name), owner, abstract)
+
+
+def delete_attribute(lo: Lowering, node: gast.Attribute) -> None:
+    raise lo.refuse("JC225", f"attribute {node.attr} is deleted")
+

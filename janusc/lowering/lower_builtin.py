@@ -1,0 +1,353 @@
+"""Builtin functions and classes: computed on known values, nodes on run-time values, opaque where they run user code."""
+
+from __future__ import annotations
+
+import math
+import types as pytypes
+from collections.abc import Callable
+from typing import Any
+
+import gast
+import torch
+
+from janusc.lowering import ops
+from janusc.lowering.abstract import UNKNOWN, BoundV, DictV, FunctionV, IterableV, Known, ListV, Live, Sym, TupleV
+from janusc.lowering.iterate import live_sequence, static_items
+from janusc.lowering.lower_expr import _check_formattable
+from janusc.lowering.lower_operator import binary, computed, is_mutated, is_plain
+from janusc.lowering.lower_state import note_read
+from janusc.lowering.lowering import Lowering
+from janusc.lowering.operands import HOST_VALUES, arg, emit, is_stable, sample_of
+from janusc.registry import Registry
+from janusc.typeinfer import callees, transfer
+from janusc.types import HostType
+
+BUILTINS: Registry[Any, Callable[[Lowering, list[Any], dict[str, Any]], Any]] = Registry("builtins")
+_PURE = (int, float, bool, complex, str, abs, round, min, max, sum, pow, divmod, repr, ord, chr, hex, bin, slice, math.sqrt,
+         math.log, math.exp, math.ceil, math.floor, math.prod, math.isnan, math.isinf, math.cos, math.sin, math.log2)  # fmt: skip
+
+
+def builtin(*functions: Any) -> Callable[[Any], Any]:
+    def register(handler: Any) -> Any:
+        for f in functions:
+            BUILTINS.register(f, handler)
+        return handler
+
+    return register
+
+
+def call_special(lo: Lowering, function: Any, node: Any) -> Any:
+    """Calls whose arguments are not simply evaluated: ``super`` written out, consumers of a generator expression."""
+    from janusc.lowering.comprehension import consume
+    from janusc.lowering.lower_call import call_super
+
+    if not isinstance(function, Known):
+        return None
+    if function.value is super and len(node.args) == 2:
+        return call_super(lo, node)
+    if len(node.args) >= 1 and isinstance(node.args[0], gast.GeneratorExp):
+        return consume(lo, function.value, node)
+    return None
+
+
+def call_known(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A builtin, class or library function that is no torch function."""
+    from janusc.lowering.lower_call import call_function
+
+    if isinstance(function, Callable) and lo.is_opaque(function):  # type: ignore[arg-type]
+        raise lo.refuse("JC291", f"{callees.describe(function)} is marked opaque")
+    try:
+        handler = BUILTINS.get(function)
+    except TypeError:
+        handler = None
+    if handler is not None:
+        return handler(lo, args, kwargs)
+    if isinstance(function, pytypes.FunctionType) and lo.frame.library:
+        if function.__name__.startswith("has_torch_function"):
+            return Known(False)
+        return call_function(lo, Live(None, function, fixed=True), args, kwargs)  # type: ignore[arg-type]
+    if getattr(function, "__name__", "").startswith("has_torch_function"):
+        return Known(False)
+    if any(function is f for f in _PURE):
+        return pure(lo, function, args, kwargs)
+    raise lo.refuse("JC290", f"a call of {callees.describe(function)}")
+
+
+def pure(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A builtin without effects: folded on known values, else a node."""
+    if all(isinstance(a, Known) for a in [*args, *kwargs.values()]):
+        try:
+            return Known(function(*(a.value for a in args), **{k: a.value for k, a in kwargs.items()}))
+        except Exception as error:
+            raise lo.refuse("JC241", f"{type(error).__name__} at conversion") from None
+    if function is sum:
+        return summed(lo, args, kwargs)
+    if function in (min, max) and len(args) == 1 and not kwargs:
+        items = static_items(lo, args[0])
+        if items:
+            args = items
+            if len(args) == 1:
+                return args[0]
+    for a in [*args, *kwargs.values()]:
+        if not (is_plain(a) or isinstance(a, (ListV, DictV)) or (isinstance(a, Sym) and a.pytype in (list, dict))):
+            raise lo.refuse("JC320", f"{function.__name__} of an object")
+    if function in (str, repr):
+        for a in args:
+            _check_formattable(lo, a)
+    return host_node(lo, function, args, kwargs)
+
+
+def host_node(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A builtin at run time, with the builtin's own result on the samples as sample."""
+    sample = builtin_sample(lo, function, args, kwargs)
+    stable = is_stable(*args, *kwargs.values()) and type(sample) in HOST_VALUES and lo.loop_depth == 0
+    op = ops.BUILTIN if all(is_plain(a) for a in [*args, *kwargs.values()]) else ops.BUILTIN_READ
+    target = function.__name__ if function.__module__ == "builtins" else f"{function.__module__}.{function.__name__}"
+    named = tuple((k, arg(lo, v)) for k, v in kwargs.items())
+    return emit(lo, op, target, tuple(arg(lo, a) for a in args), sample, kwargs=named, stable=stable)
+
+
+_CONVERSIONS = {int: 1, float: 1.0, bool: True, str: "", complex: 1j, repr: ""}
+
+
+def builtin_sample(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    try:
+        samples = [sample_of(a) for a in args]
+        if function in _CONVERSIONS and any(isinstance(s, torch.Tensor) for s in samples):
+            return _CONVERSIONS[function]
+        return transfer.apply(function, tuple(samples), {k: sample_of(v) for k, v in kwargs.items()}, lo.grad)
+    except transfer.NoSample:
+        return _CONVERSIONS.get(function, UNKNOWN)
+
+
+def summed(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """``sum``: the same additions in the same order."""
+    start = args[1] if len(args) > 1 else kwargs.get("start", Known(0))
+    items = static_items(lo, args[0])
+    if items is None:
+        if not isinstance(args[0], (Sym, ListV)):
+            raise lo.refuse("JC320", "sum of an object")
+        element = args[0].element if isinstance(args[0], Sym) else args[0].real and args[0].real.element
+        sample = element.sample if isinstance(element, Sym) else UNKNOWN
+        if isinstance(args[0], Sym) and args[0].is_tensor:
+            raise lo.refuse("JC320", "sum over a tensor")
+        return emit(lo, ops.BUILTIN_READ, "sum", (arg(lo, args[0]), arg(lo, start)), sample)
+    total = start
+    for item in items:
+        total = binary(lo, "add", total, item)
+    return total
+
+
+@builtin(len)
+def lower_len(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    (value,) = args
+    return length(lo, value)
+
+
+def length(lo: Lowering, value: Any) -> Any:
+    if isinstance(value, Known):
+        return Known(len(value.value))
+    if isinstance(value, (TupleV, ListV, DictV)) and getattr(value, "real", None) is None:
+        return Known(len(value.items))
+    if isinstance(value, (ListV, DictV)) and value.real is not None:
+        return emit(lo, ops.BUILTIN_READ, "len", (value.real.value,), UNKNOWN)
+    if isinstance(value, Sym):
+        if value.is_tensor:
+            shape = emit(lo, ops.ATTRIBUTE, "shape", (value.value,), value.sample.shape, stable=lo.loop_depth == 0)
+            return computed(lo, "getitem", shape, Known(0))
+        sample = len(value.sample) if isinstance(value.sample, (str, tuple, list)) else UNKNOWN
+        op = ops.BUILTIN if is_plain(value) else ops.BUILTIN_READ
+        if sample is UNKNOWN and value.pytype is list:
+            return emit(lo, op, "len", (value.value,), 1)
+        return emit(lo, op, "len", (value.value,), sample, stable=value.stable)
+    if isinstance(value, Live):
+        return live_length(lo, value)
+    raise lo.refuse("JC320", "len of an object")
+
+
+def live_length(lo: Lowering, value: Live) -> Any:
+    sample = value.sample
+    if type(sample) in (list, tuple, dict, set):
+        note_read(lo, ("content", id(sample), ""), value)
+        mutated = is_mutated(lo, value)
+        if mutated:
+            return emit(lo, ops.BUILTIN_READ, "len", (value.value,), UNKNOWN)
+        memo = (value.value, "len", "")
+        if memo not in lo.memo:
+            read = lo.builder.guard(ops.BUILTIN_READ, "len", (value.value,), _INT, lo.span())
+            lo.memo[memo] = Sym(read, len(sample), stable=True, pytype=int)
+        return lo.memo[memo]
+    if isinstance(sample, torch.nn.Module) and type(sample).__module__.startswith("torch.nn"):
+        from janusc.lowering.iterate import module_children
+
+        return Known(len(module_children(lo, value)[0]))
+    if isinstance(getattr(type(sample), "__len__", None), pytypes.FunctionType):
+        from janusc.lowering.lower_attr import get_attribute
+        from janusc.lowering.lower_call import call
+
+        return call(lo, get_attribute(lo, value, "__len__"), [], {})
+    raise lo.refuse("JC320", f"len of a {type(sample).__qualname__}")
+
+
+def _iterable(kind: str) -> Callable[[Lowering, list[Any], dict[str, Any]], Any]:
+    def lower(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        operands = [*args, *kwargs.values()]
+        if kwargs and not (kind == "enumerate" and set(kwargs) == {"start"}):
+            raise lo.refuse("JC320", f"{kind} with keywords")
+        if kind == "range" and all(isinstance(a, Known) for a in operands):
+            return Known(range(*(a.value for a in operands)))
+        return IterableV(kind, tuple(operands))
+
+    return lower
+
+
+_INT = HostType("int")
+
+
+@builtin(isinstance)
+def lower_isinstance(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    value, classes = args
+    if isinstance(classes, TupleV):
+        classes = Known(tuple(c.value if isinstance(c, Known) else None for c in classes.items))
+    if not isinstance(classes, Known) or classes.value is None:
+        raise lo.refuse("JC321", "isinstance with classes that vary")
+    pytype = exact_type(value)
+    if pytype is None:
+        sample = UNKNOWN
+        return emit(lo, ops.BUILTIN, "isinstance", (arg(lo, value), arg(lo, classes)), sample)
+    wanted = classes.value if isinstance(classes.value, tuple) else (classes.value,)
+    if any(type(c) is not type and getattr(type(c), "__instancecheck__", None) is not type.__instancecheck__ for c in wanted):
+        if not any(c in (torch.Tensor, torch.nn.Parameter) for c in wanted):
+            return Known(issubclass(pytype, wanted))
+        plain = [c for c in wanted if c not in (torch.Tensor, torch.nn.Parameter)]
+        return Known(_is_tensor(pytype, wanted) or (bool(plain) and issubclass(pytype, tuple(plain))))
+    return Known(issubclass(pytype, wanted))
+
+
+def _is_tensor(pytype: type, wanted: tuple[Any, ...]) -> bool:
+    if issubclass(pytype, torch.nn.Parameter):
+        return True
+    return torch.Tensor in wanted and issubclass(pytype, torch.Tensor)
+
+
+def exact_type(value: Any) -> type | None:
+    """The class of a value where it is certain."""
+    if isinstance(value, Known):
+        return type(value.value)
+    if isinstance(value, Sym):
+        return None if value.maybe_unbound else value.pytype
+    if isinstance(value, Live):
+        return type(value.sample)
+    if isinstance(value, (TupleV, ListV, DictV)):
+        return {TupleV: tuple, ListV: list, DictV: dict}[type(value)]
+    return pytypes.FunctionType if isinstance(value, FunctionV) else None
+
+
+@builtin(type)
+def lower_type(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    pytype = exact_type(args[0]) if len(args) == 1 else None
+    if pytype is None:
+        raise lo.refuse("JC321", "type of a value that varies")
+    return Known(pytype)
+
+
+@builtin(callable)
+def lower_callable(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if isinstance(args[0], (FunctionV, BoundV)):
+        return Known(True)
+    pytype = exact_type(args[0])
+    if pytype is None:
+        raise lo.refuse("JC321", "callable of a value that varies")
+    return Known(callable(args[0].value) if isinstance(args[0], Known) else hasattr(pytype, "__call__"))
+
+
+@builtin(getattr)
+def lower_getattr(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    from janusc.lowering.lower_attr import get_attribute
+    from janusc.lowering.lowering import Unconvertible
+
+    if not (isinstance(args[1], Known) and isinstance(args[1].value, str)):
+        raise lo.refuse("JC322", "getattr with a name that varies")
+    if len(args) == 2:
+        return get_attribute(lo, args[0], args[1].value)
+    if isinstance(args[0], Live) and not hasattr(args[0].sample, args[1].value):
+        raise lo.refuse("JC322", "getattr with a default that is used")
+    try:
+        return get_attribute(lo, args[0], args[1].value)
+    except Unconvertible:
+        raise lo.refuse("JC322", f"getattr of {args[1].value} with a default") from None
+
+
+def _sequence(cls: type) -> Callable[[Lowering, list[Any], dict[str, Any]], Any]:
+    def lower(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if not args:
+            return TupleV(()) if cls is tuple else ListV([])
+        if isinstance(args[0], Live) and type(args[0].sample) in (list, tuple) and len(args[0].sample) <= 64:
+            items: list[Any] | None = live_sequence(lo, args[0])
+        else:
+            items = static_items(lo, args[0])
+        if items is not None:
+            return TupleV(tuple(items)) if cls is tuple else ListV(items)
+        sample = sample_of(args[0]) if isinstance(args[0], Sym) and isinstance(args[0].sample, (tuple, list)) else UNKNOWN
+        result = emit(lo, ops.BUILTIN_READ, cls.__name__, (arg(lo, args[0]),), UNKNOWN)
+        if sample is not UNKNOWN and cls is tuple:
+            return Sym(result.value, tuple(sample), pytype=tuple)
+        from janusc.lowering.iterate import item_sample
+
+        element = item_sample(lo, args[0])
+        return Sym(result.value, UNKNOWN, fresh=True, pytype=cls, element=element if isinstance(element, Sym) else None)
+
+    return lower
+
+
+@builtin(dict)
+def lower_dict(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    from janusc.lowering.lower_expr import static_dict
+
+    items: dict[Any, Any] = dict(static_dict(lo, args[0])) if args else {}
+    items.update(kwargs)
+    return DictV(items)
+
+
+def _quantifier(positive: bool) -> Callable[[Lowering, list[Any], dict[str, Any]], Any]:
+    def lower(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        from janusc.lowering.branch import truth
+
+        items = static_items(lo, args[0])
+        if items is None:
+            name = "any" if positive else "all"
+            return emit(lo, ops.BUILTIN_READ, name, (arg(lo, args[0]),), False)
+        unknown = []
+        for item in items:
+            known = truth(lo, item)
+            if known is positive:
+                if not unknown:
+                    return Known(positive)
+            elif not isinstance(known, bool):
+                unknown.append(known)
+        if not unknown:
+            return Known(not positive)
+        name = "any" if positive else "all"
+        return emit(lo, ops.BUILTIN_READ, name, (arg(lo, TupleV(tuple(items))),), False)
+
+    return lower
+
+
+@builtin(print)
+def lower_print(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Deferred to the commit; the text is made where the print stands."""
+    if lo.loop_depth or not lo.builder.top_level or not set(kwargs) <= {"sep", "end"}:
+        raise lo.refuse("JC323", "print inside a loop or branch of the graph, or to a file")
+    for value in [*args, *kwargs.values()]:
+        _check_formattable(lo, value)
+    named = tuple((k, arg(lo, v)) for k, v in kwargs.items())
+    lo.builder.emit(ops.PRINT, "", tuple(arg(lo, a) for a in args), named, (), lo.span())
+    return Known(None)
+
+
+for _function in (range, enumerate, zip, reversed):
+    BUILTINS.register(_function, _iterable(_function.__name__))
+BUILTINS.register(tuple, _sequence(tuple))
+BUILTINS.register(list, _sequence(list))
+BUILTINS.register(any, _quantifier(True))
+BUILTINS.register(all, _quantifier(False))

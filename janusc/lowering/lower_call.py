@@ -1,0 +1,331 @@
+"""Calls: what is called decides. User code and layers of torch are inlined, torch functions become nodes, the rest is opaque."""
+
+from __future__ import annotations
+
+import functools
+import types as pytypes
+from typing import Any
+
+import gast
+import torch
+
+from janusc import torch_private
+from janusc.diagnostics import Refusal
+from janusc.frontend import jumps, names, parse
+from janusc.lowering import ops
+from janusc.lowering.abstract import (
+    BoundV,
+    DictV,
+    Frame,
+    FunctionV,
+    Known,
+    Live,
+    MethodV,
+    SuperV,
+    Sym,
+    TupleV,
+)
+from janusc.lowering.lower_attr import class_lookup, get_attribute, not_overridden
+from janusc.lowering.lower_expr import closure, display_items, static_dict
+from janusc.lowering.lower_state import raw_attr, read
+from janusc.lowering.lowering import Lowering, expression, statement
+from janusc.typeinfer import callees, torch_table
+
+MAX_DEPTH = 40
+MAX_RECURSION = 3
+
+
+@expression(gast.Call)
+def lower_call(lo: Lowering, node: Any) -> Any:
+    from janusc.lowering.lower_builtin import call_special
+
+    function = lo.expr(node.func)
+    special = call_special(lo, function, node)
+    if special is not None:
+        return special
+    args = display_items(lo, node.args)
+    kwargs: dict[str, Any] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            kwargs.update(static_dict(lo, lo.expr(keyword.value)))
+        else:
+            kwargs[keyword.arg] = lo.expr(keyword.value)
+    return call(lo, function, args, kwargs)
+
+
+def call(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Call an abstract value with abstract arguments."""
+    from janusc.lowering import lower_builtin, lower_method, lower_torch
+
+    if isinstance(function, BoundV):
+        return call(lo, function.function, [function.owner, *args], kwargs)
+    if isinstance(function, FunctionV):
+        return call_local(lo, function, args, kwargs)
+    if isinstance(function, MethodV):
+        return lower_method.call_method(lo, function.owner, function.name, args, kwargs)
+    if isinstance(function, Known):
+        if torch_table.torch_name(function.value) is not None:
+            return lower_torch.call_torch(lo, function.value, args, kwargs)
+        return lower_builtin.call_known(lo, function.value, args, kwargs)
+    if isinstance(function, Live):
+        return call_live(lo, function, args, kwargs)
+    raise lo.refuse("JC290", f"a call of {_describe(function)}")
+
+
+def _describe(function: Any) -> str:
+    return "a value that is known at run time only" if isinstance(function, Sym) else type(function).__name__
+
+
+def call_live(lo: Lowering, function: Live, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    sample = function.sample
+    if lo.is_opaque(sample):
+        raise lo.refuse("JC291", f"{callees.describe(sample)} is marked opaque")
+    if isinstance(sample, torch.nn.Module):
+        return call_module(lo, function, args, kwargs)
+    if isinstance(sample, pytypes.FunctionType):
+        return call_function(lo, function, args, kwargs)
+    if isinstance(sample, pytypes.MethodType):
+        owner = read(lo, function.value, "attr", "__self__", sample.__self__, "__self__")
+        inner = read(lo, function.value, "attr", "__func__", sample.__func__, "__func__")
+        return call(lo, inner, [owner, *args], kwargs)
+    if type(sample) is functools.partial:
+        return call_partial(lo, function, args, kwargs)
+    if isinstance(class_lookup(type(sample), "__call__"), pytypes.FunctionType):
+        return call(lo, get_attribute(lo, function, "__call__"), args, kwargs)
+    raise lo.refuse("JC290", f"a call of {callees.describe(sample)}")
+
+
+def call_partial(lo: Lowering, function: Live, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    sample = function.sample
+    inner = read(lo, function.value, "attr", "func", sample.func, "partial.func")
+    held = Live(raw_attr(lo, function.value, "args"), sample.args)
+    named = Live(raw_attr(lo, function.value, "keywords"), sample.keywords)
+    from janusc.lowering.iterate import live_dict_items, live_sequence
+
+    merged = {**live_dict_items(lo, named), **kwargs}
+    return call(lo, inner, [*live_sequence(lo, held), *args], merged)
+
+
+# ---- Python functions
+
+
+def call_function(lo: Lowering, function: Live, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A Python function: inlined with its own source."""
+    sample = function.sample
+    original = lo.original(sample)
+    if original is not sample:
+        value = raw_attr(lo, function.value, "__wrapped__")
+        return call_function(lo, Live(value, original), args, kwargs)
+    name = torch_table.torch_name(sample)
+    if name is not None:
+        from janusc.lowering.lower_torch import call_torch
+
+        return call_torch(lo, sample, args, kwargs)
+    if not callees.is_inlined(sample):
+        raise lo.refuse("JC290", f"a call of {callees.describe(sample)}, which is not looked into")
+    try:
+        parsed = parse.parse(sample)
+    except Refusal as refusal:
+        raise lo.refuse("JC292", f"{sample.__qualname__} can't be read: {refusal.diagnostic.message}") from None
+    library = callees.is_torch_code(sample.__code__)
+    frame = lo.new_frame(
+        parsed=parsed,
+        function=function,
+        library=library,
+        locals=parsed.local_names,
+        global_names=parsed.global_names,
+        nonlocal_names=parsed.nonlocal_names,
+    )
+    defaults = function_defaults(lo, function, library)
+    return activate(lo, frame, parsed.tree.args, parsed.body, defaults, args, kwargs)
+
+
+def function_defaults(lo: Lowering, function: Live, library: bool) -> Any:
+    """Makers of the default values, read from the live function."""
+    sample = function.sample
+
+    def positional(i: int) -> Any:
+        value = sample.__defaults__[i]
+        if library:
+            return Known(value)
+        defaults = raw_attr(lo, function.value, "__defaults__")
+        return read(lo, defaults, "item", i, value, f"default {i} of {sample.__name__}")
+
+    def keyword(name: str) -> Any:
+        value = sample.__kwdefaults__[name]
+        if library:
+            return Known(value)
+        defaults = raw_attr(lo, function.value, "__kwdefaults__")
+        return read(lo, defaults, "item", name, value, f"default {name} of {sample.__name__}")
+
+    return len(sample.__defaults__ or ()), positional, frozenset(sample.__kwdefaults__ or ()), keyword
+
+
+def call_local(lo: Lowering, function: FunctionV, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A function defined inside the call: its free names are those of the frame it was made in."""
+    node = function.node
+    if isinstance(node, gast.Lambda):
+        body: Any = [gast.copy_location(gast.Return(value=node.body), node.body)]
+    else:
+        body = jumps.structure(list(node.body))
+    inner = names.names_of(node.body)
+    parameters = frozenset(names.parameter_names(node.args))
+    own = (inner.stores | inner.deletes | parameters) - inner.global_names - inner.nonlocal_names
+    frame = lo.new_frame(
+        parsed=function.frame.parsed,
+        function=function,
+        library=function.frame.library,
+        locals=own,
+        global_names=inner.global_names,
+        nonlocal_names=inner.nonlocal_names,
+        parent=function.frame,
+    )
+    names_of_keywords = [a.id for a in node.args.kwonlyargs]
+    keyword_defaults = dict(zip(names_of_keywords, function.kw_defaults))
+    present = frozenset(k for k, v in keyword_defaults.items() if v is not None)
+    defaults = len(function.defaults), function.defaults.__getitem__, present, keyword_defaults.__getitem__
+    return activate(lo, frame, node.args, body, defaults, args, kwargs)
+
+
+def activate(
+    lo: Lowering, frame: Frame, parameters: Any, body: Any, defaults: Any, args: list[Any], kwargs: dict[str, Any]
+) -> Any:
+    """Run a body in a new frame and return its result."""
+    check_depth(lo, frame)
+    bound = bind_arguments(lo, frame, parameters, defaults, args, kwargs)
+    frame.caller, frame.depth = lo.frame, lo.frame.depth + 1
+    frame.first = bound[0][1] if bound else None
+    outer, lo.frame = lo.frame, frame
+    try:
+        for name, value in bound:
+            lo.bind(name, value)
+        result: Any = Known(None)
+        for stmt in body:
+            if isinstance(stmt, gast.Return):
+                result = Known(None) if stmt.value is None else lo.expr(stmt.value)
+                break
+            lo.stmt(stmt)
+        return result
+    finally:
+        lo.frame = outer
+
+
+def check_depth(lo: Lowering, frame: Frame) -> None:
+    depth, same = 0, 0
+    caller: Frame | None = lo.frame
+    while caller is not None:
+        depth += 1
+        same += caller.parsed is frame.parsed and caller.locals == frame.locals
+        caller = caller.caller
+    if same >= MAX_RECURSION or depth >= MAX_DEPTH:
+        raise lo.refuse("JC293", f"recursion in {frame.parsed.name}")
+
+
+def bind_arguments(
+    lo: Lowering, frame: Frame, parameters: Any, defaults: Any, args: list[Any], kwargs: dict[str, Any]
+) -> list[tuple[str, Any]]:
+    """Python's binding rules; a call that doesn't fit is left to the eager run to raise."""
+    count, positional_default, keyword_defaults, keyword_default = defaults
+    positional = [*parameters.posonlyargs, *parameters.args]
+    positional_only = {p.id for p in parameters.posonlyargs}
+    rest = dict(kwargs)
+    bound: list[tuple[str, Any]] = []
+    if len(args) > len(positional) and parameters.vararg is None:
+        raise lo.refuse("JC294", f"{frame.parsed.name} gets too many arguments")
+    for i, parameter in enumerate(positional):
+        name = parameter.id
+        if i < len(args):
+            if name in rest and name not in positional_only:
+                raise lo.refuse("JC294", f"{frame.parsed.name} gets {name} twice")
+            bound.append((name, args[i]))
+        elif name in rest and name not in positional_only:
+            bound.append((name, rest.pop(name)))
+        elif i >= len(positional) - count:
+            bound.append((name, positional_default(i - len(positional) + count)))
+        else:
+            raise lo.refuse("JC294", f"{frame.parsed.name} lacks {name}")
+    if parameters.vararg is not None:
+        bound.append((parameters.vararg.id, TupleV(tuple(args[len(positional) :]))))
+    for parameter in parameters.kwonlyargs:
+        name = parameter.id
+        if name in rest:
+            bound.append((name, rest.pop(name)))
+        elif name in keyword_defaults:
+            bound.append((name, keyword_default(name)))
+        else:
+            raise lo.refuse("JC294", f"{frame.parsed.name} lacks {name}")
+    if parameters.kwarg is not None:
+        bound.append((parameters.kwarg.id, DictV(rest)))
+    elif rest:
+        raise lo.refuse("JC294", f"{frame.parsed.name} gets an unexpected {next(iter(rest))}")
+    return bound
+
+
+@statement(gast.FunctionDef)
+def lower_function_def(lo: Lowering, node: Any) -> None:
+    if node.decorator_list:
+        raise lo.refuse("JC295", "a decorated function inside the call")
+    if any(isinstance(n, (gast.Yield, gast.YieldFrom, gast.Await)) for n in gast.walk(node)):
+        raise lo.refuse("JC296", "a generator inside the call")
+    lo.bind(node.name, closure(lo, node, node.name))
+
+
+# ---- modules
+
+
+def call_module(lo: Lowering, module: Live, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """``module(x)``: nn.Module's call without hooks is the forward; with hooks it is left to Python."""
+    sample, cls = module.sample, type(module.sample)
+    if class_lookup(cls, "__call__") is not torch.nn.Module.__dict__["__call__"]:
+        return call(lo, get_attribute(lo, module, "__call__"), args, kwargs)
+    if torch_private.has_hooks(sample) or torch_private.has_global_hooks():
+        raise lo.refuse("JC297", f"{cls.__qualname__} has hooks", "hooks run eagerly, with the module they belong to")
+    guard_hooks(lo, module)
+    if callees.is_opaque_module(cls):
+        from janusc.lowering.lower_torch import call_opaque_module
+
+        return call_opaque_module(lo, module, args, kwargs)
+    if "forward" in sample.__dict__:
+        return call_bound_forward(lo, module, args, kwargs)
+    forward = class_lookup(cls, "forward")
+    if not isinstance(forward, pytypes.FunctionType):
+        raise lo.refuse("JC290", f"{cls.__qualname__}.forward is no plain method")
+    return call(lo, get_attribute(lo, module, "forward"), args, kwargs)
+
+
+def call_bound_forward(lo: Lowering, module: Live, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """An instance whose forward was replaced, as ``janus.compile(instance)`` does."""
+    return call(lo, get_attribute(lo, module, "forward"), args, kwargs)
+
+
+def guard_hooks(lo: Lowering, module: Live) -> None:
+    """No hooks on the module and none for all modules; nothing compiled in place of its call."""
+    memo = (module.value, "hooks", "")
+    if memo in lo.memo:
+        return
+    lo.memo[memo] = True
+    tables = tuple(
+        lo.builder.guard(ops.READ_ATTR, name, (module.value,), span=lo.span()) for name in torch_private.HOOK_TABLES
+    )
+    lo.builder.check("empty", tables, f"hooks of {type(module.sample).__qualname__}", lo.span())
+    shared = torch_private.global_hook_tables()
+    key = ("global", "hooks", "")
+    if key not in lo.memo:
+        lo.memo[key] = True
+        refs = tuple(lo.builder.ref(table, f"global_hooks_{i}") for i, table in enumerate(shared))
+        lo.builder.check("empty", refs, "hooks of all modules", lo.span())
+    not_overridden(lo, module, "_compiled_call_impl")
+
+
+# ---- super
+
+
+def call_super(lo: Lowering, node: Any) -> Any:
+    """``super(__class__, self)``, as ``super()`` was written out."""
+    cls, owner = lo.expr(node.args[0]), lo.expr(node.args[1])
+    if not (isinstance(cls, Known) and isinstance(cls.value, type) and isinstance(owner, Live)):
+        raise lo.refuse("JC223", "super() on something that varies")
+    if not issubclass(type(owner.sample), cls.value):
+        raise lo.refuse("JC223", "super() of another class")
+    return SuperV(cls.value, owner)
+

@@ -1,0 +1,175 @@
+"""Literals, displays, slices, f-strings, lambdas, walrus."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gast
+
+from janusc.lowering import ops
+from janusc.lowering.abstract import DictV, FunctionV, Known, ListV, Live, SliceV, Sym, TupleV
+from janusc.lowering.ir import Arg, Const, Tup
+from janusc.lowering.lower_state import store_name
+from janusc.lowering.lowering import Lowering, expression
+from janusc.lowering.operands import SCALARS, arg
+from janusc.types import HostType
+
+_STR = HostType("str")
+
+
+@expression(gast.Constant)
+def lower_constant(lo: Lowering, node: Any) -> Any:
+    return Known(node.value)
+
+
+@expression(gast.Tuple)
+def lower_tuple(lo: Lowering, node: Any) -> Any:
+    return TupleV(tuple(display_items(lo, node.elts)))
+
+
+@expression(gast.List)
+def lower_list(lo: Lowering, node: Any) -> Any:
+    return ListV(display_items(lo, node.elts))
+
+
+def display_items(lo: Lowering, elements: Any) -> list[Any]:
+    """The items of a display or the positional arguments of a call, with ``*x`` spread where its items are known."""
+    from janusc.lowering.iterate import static_items
+
+    items: list[Any] = []
+    for element in elements:
+        if isinstance(element, gast.Starred):
+            spread = static_items(lo, lo.expr(element.value), element)
+            if spread is None:
+                raise lo.refuse("JC230", "*-argument of unknown length", node=element)
+            items.extend(spread)
+        else:
+            items.append(lo.expr(element))
+    return items
+
+
+@expression(gast.Dict)
+def lower_dict(lo: Lowering, node: Any) -> Any:
+    items: dict[Any, Any] = {}
+    for key, value in zip(node.keys, node.values):
+        if key is None:
+            items.update(static_dict(lo, lo.expr(value)))
+        else:
+            items[literal_key(lo, lo.expr(key))] = lo.expr(value)
+    return DictV(items)
+
+
+def literal_key(lo: Lowering, key: Any) -> Any:
+    """A dictionary key that is fixed: a literal, a tuple of literals or a code-like object."""
+    if isinstance(key, Known):
+        try:
+            hash(key.value)
+        except TypeError:
+            raise lo.refuse("JC231", "unhashable key") from None
+        return key.value
+    if isinstance(key, TupleV):
+        return tuple(literal_key(lo, k) for k in key.items)
+    raise lo.refuse("JC231", "a dictionary key that varies")
+
+
+def static_dict(lo: Lowering, abstract: Any) -> dict[Any, Any]:
+    """The items of a dict whose keys are known; an existing dict has its keys guarded."""
+    from janusc.lowering.iterate import live_dict_items
+
+    if isinstance(abstract, DictV) and abstract.real is None:
+        return dict(abstract.items)
+    if isinstance(abstract, Live) and type(abstract.sample) is dict:
+        return live_dict_items(lo, abstract)
+    raise lo.refuse("JC232", "a mapping whose keys are not known")
+
+
+@expression(gast.Slice)
+def lower_slice(lo: Lowering, node: Any) -> Any:
+    bounds = [Known(None) if n is None else lo.expr(n) for n in (node.lower, node.upper, node.step)]
+    if all(isinstance(b, Known) for b in bounds):
+        return Known(slice(*(b.value for b in bounds)))
+    return SliceV(*bounds)
+
+
+@expression(gast.JoinedStr)
+def lower_joined(lo: Lowering, node: Any) -> Any:
+    pieces: list[Arg] = []
+    texts: list[str] = []
+    for part in node.values:
+        if isinstance(part, gast.Constant):
+            pieces.append(Const(part.value))
+            texts.append(part.value)
+            continue
+        value = lo.expr(part.value)
+        _check_formattable(lo, value)
+        spec = format_spec(lo, part.format_spec)
+        if isinstance(value, Known):
+            texts.append(_format(value.value, part.conversion, spec))
+        pieces.append(Tup((arg(lo, value), Const(part.conversion), Const(spec))))
+    if len(texts) == len(node.values):
+        return Known("".join(texts))
+    (value,) = lo.builder.emit(ops.FORMAT, "", tuple(pieces), (), (_STR,), lo.span())
+    return Sym(value, "", pytype=str)
+
+
+def format_spec(lo: Lowering, node: Any) -> str:
+    if node is None:
+        return ""
+    spec = lo.expr(node)
+    if not (isinstance(spec, Known) and isinstance(spec.value, str)):
+        raise lo.refuse("JC233", "a format specification that varies")
+    return spec.value
+
+
+def _format(value: Any, conversion: int, spec: str) -> str:
+    convert = {-1: lambda v: v, 115: str, 114: repr, 97: ascii}[conversion]
+    return format(convert(value), spec)
+
+
+def _check_formattable(lo: Lowering, value: Any) -> None:
+    """Only values whose text is Python's own business: no user ``__str__`` runs early."""
+    if isinstance(value, Known) and isinstance(value.value, (*SCALARS, type(None))):
+        return
+    if isinstance(value, Sym) and (value.is_tensor or value.pytype in SCALARS):
+        return
+    if isinstance(value, TupleV):
+        for item in value.items:
+            _check_formattable(lo, item)
+        return
+    if isinstance(value, ListV) and value.real is None:
+        for item in value.items:
+            _check_formattable(lo, item)
+        return
+    if isinstance(value, Sym) and value.pytype is not None and value.pytype.__module__ in ("builtins", "torch"):
+        return
+    raise lo.refuse("JC234", "an object is turned into text")
+
+
+@expression(gast.FormattedValue)
+def lower_formatted(lo: Lowering, node: Any) -> Any:
+    return lower_joined(lo, gast.JoinedStr(values=[node]))
+
+
+@expression(gast.Lambda)
+def lower_lambda(lo: Lowering, node: Any) -> Any:
+    return closure(lo, node, "<lambda>")
+
+
+def closure(lo: Lowering, node: Any, name: str) -> FunctionV:
+    """A function made inside the call: defaults are evaluated now, names later."""
+    defaults = tuple(lo.expr(d) for d in node.args.defaults)
+    keyword_defaults = tuple(None if d is None else lo.expr(d) for d in node.args.kw_defaults)
+    return FunctionV(node, lo.frame, defaults, keyword_defaults, name)
+
+
+@expression(gast.NamedExpr)
+def lower_walrus(lo: Lowering, node: Any) -> Any:
+    value = lo.expr(node.value)
+    store_name(lo, node.target.id, value)
+    return value
+
+
+@expression(gast.Starred)
+def lower_starred(lo: Lowering, node: Any) -> Any:
+    raise lo.refuse("JC230", "a starred expression here", node=node)
+

@@ -1,0 +1,223 @@
+"""Methods of tensors, host values and containers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from janusc.lowering import ops
+from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, TupleV
+from janusc.lowering.assign import extend_list, real_of, write_container
+from janusc.lowering.ir import Op
+from janusc.lowering.lower_operator import get_item, is_mutated, is_plain
+from janusc.lowering.lower_state import note_read
+from janusc.lowering.lower_torch import flag_truth, node, profiled_sample, protect_all, sample_call
+from janusc.lowering.lowering import Lowering
+from janusc.lowering.mutation import save_container
+from janusc.lowering.operands import HOST_VALUES, arg, emit, escape, is_stable, sample_of
+from janusc.typeinfer import torch_table
+
+_LIST_WRITES = frozenset({"append", "extend", "insert", "pop", "remove", "clear", "reverse"})
+_DICT_WRITES = frozenset({"update", "pop", "setdefault", "clear"})
+_READS = frozenset({"index", "count", "copy", "get", "keys", "values", "items", "union", "intersection", "issubset"})
+
+
+def call_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if isinstance(owner, Sym) and owner.is_tensor:
+        return tensor_method(lo, owner, name, args, kwargs)
+    if isinstance(owner, ListV):
+        return list_method(lo, owner, name, args, kwargs)
+    if isinstance(owner, DictV):
+        return dict_method(lo, owner, name, args, kwargs)
+    if isinstance(owner, Live):
+        return live_method(lo, owner, name, args, kwargs)
+    if isinstance(owner, Sym) and owner.pytype in (list, dict):
+        return real_method(lo, owner, name, args)
+    if isinstance(owner, (Known, Sym, TupleV)) and is_plain(owner):
+        return host_method(lo, owner, name, args, kwargs)
+    raise lo.refuse("JC310", f"method {name}")
+
+
+# ---- tensors
+
+
+def tensor_method(lo: Lowering, owner: Sym, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if name in torch_table.HOST_METHODS or not torch_table.is_tensor_method(name):
+        raise lo.refuse("JC311", f"Tensor.{name}")
+    operands = [owner, *args]
+    for value in [*args, *kwargs.values()]:
+        if isinstance(value, Live) and type(value.sample) not in (list, tuple):
+            raise lo.refuse("JC303", f"{name} gets an object of class {type(value.sample).__qualname__}")
+    if name in ("item", "tolist"):
+        return value_of(lo, owner, name)
+    if name == "size" and not kwargs:
+        return size(lo, owner, args)
+    if name == "dim" and not args:
+        return emit(lo, ops.ATTRIBUTE, "ndim", (owner.value,), owner.sample.ndim, stable=lo.loop_depth == 0)
+    method = getattr(torch.Tensor, name)
+    written = torch_table.written_arguments(method, name, tuple(operands), kwargs, lambda flag: flag_truth(lo, flag))
+    sample = sample_call(lo, lambda *a, **k: getattr(a[0], name)(*a[1:], **k), operands, kwargs)
+    if sample is UNKNOWN:
+        sample = profiled_sample(lo)
+    op: Op = ops.METHOD_RANDOM if torch_table.is_random(name, kwargs) else ops.METHOD
+    if written:
+        op = ops.METHOD_WRITE
+        protect_all(lo, written, operands)
+    return node(lo, op, name, name, operands, kwargs, sample, written)
+
+
+def value_of(lo: Lowering, owner: Sym, name: str) -> Any:
+    """``item`` and ``tolist``: the data leave the tensor; nothing is known of them but their type."""
+    sample: Any = UNKNOWN
+    if name == "item" and isinstance(owner.sample, torch.Tensor):
+        dtype = owner.sample.dtype
+        sample = True if dtype == torch.bool else 1.0 if dtype.is_floating_point else 1
+    if name == "item" and isinstance(owner.sample, torch.Tensor) and owner.sample.dtype.is_complex:
+        sample = 1j
+    result = emit(lo, ops.METHOD, name, (owner.value,), sample)
+    if name == "tolist":
+        return Sym(result.value, UNKNOWN, fresh=True, pytype=list)
+    return result
+
+
+def size(lo: Lowering, owner: Sym, args: list[Any]) -> Any:
+    shape = emit(
+        lo, ops.ATTRIBUTE, "shape", (owner.value,), owner.sample.shape, stable=lo.loop_depth == 0
+    )
+    return get_item(lo, shape, args[0]) if args else shape
+
+
+# ---- containers made inside the call
+
+
+def list_method(lo: Lowering, owner: ListV, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if owner.real is not None:
+        return real_method(lo, owner.real, name, args, owner)
+    if name == "append" and len(args) == 1:
+        owner.items.append(args[0])
+        return Known(None)
+    if name == "extend" and len(args) == 1:
+        extend_list(lo, owner, args[0])
+        return Known(None)
+    if name == "pop" and owner.items and all(isinstance(a, Known) for a in args):
+        try:
+            return owner.items.pop(*(a.value for a in args))
+        except (IndexError, TypeError) as error:
+            raise lo.refuse("JC241", f"{type(error).__name__}: {error}") from None
+    if name == "insert" and len(args) == 2 and isinstance(args[0], Known) and type(args[0].value) is int:
+        owner.items.insert(args[0].value, args[1])
+        return Known(None)
+    if name == "reverse" and not args:
+        owner.items.reverse()
+        return Known(None)
+    if name == "copy" and not args:
+        return ListV(list(owner.items))
+    return real_method(lo, real_of(lo, owner), name, args, owner)
+
+
+def dict_method(lo: Lowering, owner: DictV, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if owner.real is None:
+        if name == "items" and not args:
+            return TupleV(tuple(TupleV((Known(k), v)) for k, v in owner.items.items()))
+        if name == "keys" and not args:
+            return TupleV(tuple(Known(k) for k in owner.items))
+        if name == "values" and not args:
+            return TupleV(tuple(owner.items.values()))
+        if name == "get" and isinstance(args[0], Known):
+            return owner.items.get(args[0].value, args[1] if len(args) > 1 else Known(None))
+        if name == "update" and not args:
+            owner.items.update(kwargs)
+            return Known(None)
+    return real_method(lo, real_of(lo, owner), name, args, owner)
+
+
+def real_method(lo: Lowering, owner: Sym, name: str, args: list[Any], holder: Any = None) -> Any:
+    """A method of a run-time list or dict."""
+    writes = _LIST_WRITES if owner.pytype is list else _DICT_WRITES
+    operands = (owner.value, *(escape(lo, a) for a in args))
+    if name in writes:
+        if not owner.fresh:
+            save_container(lo, owner.value, owner.pytype)
+        sample = owner.element.sample if name == "pop" and isinstance(owner.element, Sym) else UNKNOWN
+        result = emit(lo, ops.METHOD_WRITE, name, operands, sample)
+        if name == "append" and owner.element is None and holder is not None and isinstance(args[0], Sym):
+            holder.real = Sym(owner.value, UNKNOWN, fresh=owner.fresh, pytype=owner.pytype, element=args[0])
+        if name in ("append", "extend", "insert", "clear", "reverse", "remove", "update"):
+            return Known(None)
+        element = owner.element
+        return Sym(result.value, sample, pytype=element.pytype) if name == "pop" and isinstance(element, Sym) else result
+    if name in _READS:
+        return emit(lo, ops.METHOD_READ, name, operands, UNKNOWN)
+    raise lo.refuse("JC312", f"method {name} of a {owner.pytype.__name__ if owner.pytype else 'value'}")
+
+
+# ---- objects that existed before
+
+
+def live_method(lo: Lowering, owner: Live, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    from janusc.lowering.iterate import live_dict_items, module_children
+
+    sample = owner.sample
+    if isinstance(sample, (torch.nn.ModuleDict, torch.nn.Sequential)) and name in ("items", "keys", "values"):
+        labels, children = module_children(lo, owner)
+        return _views(name, [Known(n) for n in labels], children)
+    if type(sample) is dict and name in ("items", "keys", "values") and not is_mutated(lo, owner):
+        items = live_dict_items(lo, owner)
+        return _views(name, [Known(k) for k in items], list(items.values()))
+    note_read(lo, ("content", id(sample), ""), owner)
+    if type(sample) is dict and name == "get" and args and isinstance(args[0], Known) and not is_mutated(lo, owner):
+        return live_get(lo, owner, args)
+    writes = _LIST_WRITES if type(sample) is list else _DICT_WRITES if type(sample) is dict else frozenset()
+    if name in writes:
+        operands = tuple(escape(lo, a) for a in args)
+        write_container(lo, owner)
+        result = emit(lo, ops.METHOD_WRITE, name, (owner.value, *operands), UNKNOWN)
+        return Known(None) if name not in ("pop", "setdefault") else result
+    if name in _READS and type(sample) in (list, dict, tuple, set):
+        return emit(lo, ops.METHOD_READ, name, (owner.value, *(escape(lo, a) for a in args)), UNKNOWN)
+    raise lo.refuse("JC312", f"method {name} of a {type(sample).__qualname__}")
+
+
+def live_get(lo: Lowering, owner: Live, args: list[Any]) -> Any:
+    from janusc.lowering.lower_state import check_once
+
+    key = args[0].value
+    if key in owner.sample:
+        return get_item(lo, owner, args[0])
+    check_once(lo, "absent", (owner.value, arg(lo, args[0])), f"key {key!r}")
+    return args[1] if len(args) > 1 else Known(None)
+
+
+def _views(name: str, keys: list[Any], values: list[Any]) -> TupleV:
+    if name == "keys":
+        return TupleV(tuple(keys))
+    if name == "values":
+        return TupleV(tuple(values))
+    return TupleV(tuple(TupleV(pair) for pair in zip(keys, values)))
+
+
+# ---- host values
+
+
+def host_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A method of a number, text or size: computed now on known values, else a node."""
+    if isinstance(owner, TupleV) or kwargs:
+        raise lo.refuse("JC310", f"method {name}")
+    if isinstance(owner, Known) and all(isinstance(a, Known) for a in args):
+        try:
+            result = getattr(owner.value, name)(*(a.value for a in args))
+        except Exception as error:
+            raise lo.refuse("JC241", f"{type(error).__name__} at conversion") from None
+        return Known(result) if type(result) in HOST_VALUES else ListV([Known(x) for x in result])
+    if name == "numel" and isinstance(owner, Sym) and isinstance(owner.sample, torch.Size):
+        return emit(lo, ops.METHOD, name, (owner.value,), owner.sample.numel(), stable=owner.stable)
+    try:
+        sample = getattr(sample_of(owner), name)(*(sample_of(a) for a in args))
+    except Exception:  # a sample that the method does not take: only the kind of the result is missing
+        sample = UNKNOWN
+    if name in ("join",) and args and not is_plain(args[0]):
+        sample = ""
+    stable = is_stable(owner, *args) and not isinstance(sample, torch.Tensor)
+    return emit(lo, ops.METHOD, name, tuple(arg(lo, v) for v in (owner, *args)), sample, stable=stable)
+

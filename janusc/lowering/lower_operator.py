@@ -1,0 +1,384 @@
+"""Operators and subscripts, on host values and on tensors."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import gast
+import torch
+
+from janusc.lowering import ops
+from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, SliceV, Sym, TupleV
+from janusc.lowering.ir import Op
+from janusc.lowering.lower_state import note_read, read
+from janusc.lowering.lowering import Lowering, expression
+from janusc.lowering.operands import HOST_VALUES, arg, check_bound, emit, is_stable, sample_of
+from janusc.typeinfer import transfer
+
+BINARY: dict[type, str] = {
+    gast.Add: "add", gast.Sub: "sub", gast.Mult: "mul", gast.Div: "truediv", gast.FloorDiv: "floordiv", gast.Mod: "mod",
+    gast.Pow: "pow", gast.MatMult: "matmul", gast.LShift: "lshift", gast.RShift: "rshift", gast.BitAnd: "and_",
+    gast.BitOr: "or_", gast.BitXor: "xor",
+}  # fmt: skip
+UNARY: dict[type, str] = {gast.USub: "neg", gast.UAdd: "pos", gast.Invert: "invert"}
+COMPARE: dict[type, str] = {
+    gast.Eq: "eq", gast.NotEq: "ne", gast.Lt: "lt", gast.LtE: "le", gast.Gt: "gt", gast.GtE: "ge", gast.Is: "is_",
+    gast.IsNot: "is_not", gast.In: "contains", gast.NotIn: "not_contains",
+}  # fmt: skip
+_CONTAINERS = (list, dict, set, tuple, frozenset)
+_DUNDER = {"eq": "__eq__", "ne": "__ne__", "lt": "__lt__", "le": "__le__", "gt": "__gt__", "ge": "__ge__"}
+
+
+@expression(gast.BinOp)
+def lower_binary(lo: Lowering, node: Any) -> Any:
+    return binary(lo, BINARY[type(node.op)], lo.expr(node.left), lo.expr(node.right))
+
+
+def binary(lo: Lowering, name: str, left: Any, right: Any) -> Any:
+    """A binary operator; sequences made inside the call are joined item by item."""
+    if isinstance(left, Known) and isinstance(right, Known):
+        return fold(lo, name, left.value, right.value)
+    if name == "add":
+        if isinstance(left, TupleV) and isinstance(right, TupleV):
+            return TupleV(left.items + right.items)
+        if _virtual(left) and _virtual(right):
+            return ListV(left.items + right.items)
+    if name == "mul" and isinstance(right, Known) and type(right.value) is int:
+        if isinstance(left, TupleV):
+            return TupleV(left.items * right.value)
+        if _virtual(left):
+            return ListV(left.items * right.value)
+    if name == "mod" and isinstance(left, Known) and isinstance(left.value, str):
+        raise lo.refuse("JC234", "%-formatting of values that vary")
+    return computed(lo, name, left, right)
+
+
+def _virtual(value: Any) -> bool:
+    return isinstance(value, ListV) and value.real is None
+
+
+def fold(lo: Lowering, name: str, *values: Any) -> Known:
+    """Python's own result on known values; an error is left to the eager run."""
+    if name == "pow" and all(isinstance(v, int) for v in values) and abs(values[0]) > 1 and values[1] > 4096:
+        raise lo.refuse("JC240", "a huge power")
+    if name in ("mul", "lshift") and any(isinstance(v, int) and abs(v) > 1 << 20 for v in values) and not all(
+        isinstance(v, (int, float)) for v in values
+    ):
+        raise lo.refuse("JC240", "a huge repetition")
+    try:
+        return Known(getattr(operator, name)(*values))
+    except Exception as error:
+        raise lo.refuse("JC241", f"{type(error).__name__} at conversion") from None
+
+
+def is_plain(value: Any) -> bool:
+    """A tensor or an immutable host value (or a tuple of them): its operators run no user code and read no state."""
+    if isinstance(value, Known):
+        return type(value.value) in HOST_VALUES or isinstance(value.value, (torch.dtype, torch.device))
+    if isinstance(value, Sym):
+        return value.is_tensor or value.pytype in HOST_VALUES or value.pytype in (torch.dtype, torch.device)
+    if isinstance(value, TupleV):
+        return all(is_plain(v) for v in value.items)
+    return isinstance(value, SliceV)
+
+
+def is_container(value: Any) -> bool:
+    if isinstance(value, Live):
+        return type(value.sample) in _CONTAINERS
+    if isinstance(value, Sym):
+        return value.pytype in _CONTAINERS
+    return isinstance(value, (ListV, DictV, TupleV))
+
+
+def computed(lo: Lowering, name: str, *operands: Any) -> Any:
+    """An operator as a node. One with unknown operand types runs too, unless it may be user code."""
+    op: Op = ops.OPERATOR
+    if not all(is_plain(v) for v in operands):
+        if not all(is_plain(v) or is_container(v) or _runtime_any(v) for v in operands):
+            raise lo.refuse("JC242", f"operator {name} on objects")
+        op = ops.OPERATOR_READ
+    sample, aliases = operator_sample(lo, name, operands)
+    tensors = [v for v in operands if isinstance(v, Sym) and v.is_tensor]
+    fresh = not aliases or all(t.fresh for t in tensors)
+    stable = is_stable(*operands) and not isinstance(sample, torch.Tensor) and lo.loop_depth == 0
+    return emit(lo, op, name, tuple(arg(lo, v) for v in operands), sample, stable=stable, fresh=fresh)
+
+
+def _runtime_any(value: Any) -> bool:
+    return isinstance(value, Sym) and value.pytype is None
+
+
+def operator_sample(lo: Lowering, name: str, operands: tuple[Any, ...]) -> tuple[Any, bool]:
+    """A sample of the result and whether it may be a view of an operand."""
+    function = getattr(operator, name)
+    try:
+        samples = tuple(sample_of(v) for v in operands)
+        result = transfer.apply(function, samples, {}, lo.grad)
+    except transfer.NoSample:
+        return _guess(operands), name == "getitem"
+    if isinstance(result, torch.Tensor):
+        others = [s for s in samples if isinstance(s, torch.Tensor)]
+        return result, name == "getitem" or transfer.shares_storage(result, others)
+    return result, False
+
+
+def _guess(operands: tuple[Any, ...]) -> Any:
+    """Without a sample: an operator with a tensor operand gives a tensor."""
+    for operand in operands:
+        if isinstance(operand, Sym) and operand.is_tensor and isinstance(operand.sample, torch.Tensor):
+            return operand.sample
+    return UNKNOWN
+
+
+@expression(gast.UnaryOp)
+def lower_unary(lo: Lowering, node: Any) -> Any:
+    from janusc.lowering.branch import truth
+
+    value = lo.expr(node.operand)
+    if isinstance(node.op, gast.Not):
+        known = truth(lo, value)
+        if isinstance(known, bool):
+            return Known(not known)
+        return emit(lo, ops.OPERATOR, "not_", (arg(lo, known),), False, stable=False) if not is_stable(known) else (
+            computed(lo, "not_", known)
+        )
+    name = UNARY[type(node.op)]
+    return fold(lo, name, value.value) if isinstance(value, Known) else computed(lo, name, value)
+
+
+@expression(gast.Compare)
+def lower_compare(lo: Lowering, node: Any) -> Any:
+    """A chained comparison is the ``and`` of its links, each operand evaluated once."""
+    from janusc.lowering.branch import lower_and
+
+    left = lo.expr(node.left)
+    if len(node.ops) == 1:
+        return compare(lo, COMPARE[type(node.ops[0])], left, lo.expr(node.comparators[0]))
+    operands = [left]
+
+    def link(i: int) -> Any:
+        operands.append(lo.expr(node.comparators[i]))
+        return compare(lo, COMPARE[type(node.ops[i])], operands[i], operands[i + 1])
+
+    return lower_and(lo, [lambda i=i: link(i) for i in range(len(node.ops))], node)
+
+
+def compare(lo: Lowering, name: str, left: Any, right: Any) -> Any:
+    if name in ("is_", "is_not"):
+        same = identical(lo, left, right)
+        if same is not None:
+            return Known(same if name == "is_" else not same)
+        check = [arg(lo, v) for v in (left, right)]
+        return emit(lo, ops.OPERATOR, name, tuple(check), False)
+    if isinstance(left, Known) and isinstance(right, Known) and name not in ("contains", "not_contains"):
+        return fold(lo, name, left.value, right.value)
+    if name in ("contains", "not_contains"):
+        return membership(lo, left, right, name == "not_contains")
+    if isinstance(left, Live) and not is_container(left) and name in _DUNDER:
+        return user_comparison(lo, name, left, right)
+    if isinstance(left, TupleV) and isinstance(right, TupleV) and name in ("eq", "ne"):
+        if all(isinstance(x, Known) for x in (*left.items, *right.items)):
+            return fold(lo, name, tuple(x.value for x in left.items), tuple(x.value for x in right.items))  # type: ignore[attr-defined]
+    return computed(lo, name, left, right)
+
+
+def identical(lo: Lowering, left: Any, right: Any) -> bool | None:
+    """Whether two abstract values are one object, where that is certain."""
+    if isinstance(left, Known) and isinstance(right, Known):
+        if type(left.value) in HOST_VALUES and left.value is not None and not isinstance(left.value, bool):
+            return None
+        return left.value is right.value
+    for a, b in ((left, right), (right, left)):
+        if isinstance(a, Known) and a.value is None:
+            if isinstance(b, Sym) and (b.pytype is None or b.maybe_unbound):
+                check_bound(lo, b)
+                return None
+            return False
+    if isinstance(left, (ListV, DictV, TupleV)) or isinstance(right, (ListV, DictV, TupleV)):
+        return left is right
+    return True if left is right else None
+
+
+def user_comparison(lo: Lowering, name: str, left: Live, right: Any) -> Any:
+    """A comparison defined by a user's class: its method is inlined, unless the other side has a say."""
+    from janusc.lowering.lower_attr import class_lookup, get_attribute
+    from janusc.lowering.lower_call import call
+
+    cls = type(left.sample)
+    if class_lookup(cls, _DUNDER[name]) is getattr(object, _DUNDER[name]):
+        if isinstance(right, Live) and name in ("eq", "ne") and type(right.sample) is cls:
+            return emit(lo, ops.OPERATOR, "is_" if name == "eq" else "is_not", (left.value, right.value), UNKNOWN)
+        raise lo.refuse("JC242", f"comparison of {cls.__qualname__} objects")
+    if isinstance(right, Live) and type(right.sample) is not cls and isinstance(right.sample, cls):
+        raise lo.refuse("JC242", "comparison with a subclass, which goes first")
+    result = call(lo, get_attribute(lo, left, _DUNDER[name]), [right], {})
+    if isinstance(result, Known) and result.value is NotImplemented:
+        raise lo.refuse("JC242", "NotImplemented from a comparison")
+    return result
+
+
+def membership(lo: Lowering, item: Any, container: Any, negate: bool) -> Any:
+    result: Any
+    if isinstance(item, Known) and isinstance(container, Known):
+        result = fold(lo, "contains", container.value, item.value)
+    elif isinstance(item, Known) and isinstance(container, DictV) and container.real is None:
+        result = Known(item.value in container.items)
+    elif isinstance(item, Known) and isinstance(container, (TupleV, ListV)) and all(
+        isinstance(x, Known) for x in container.items
+    ):
+        result = Known(item.value in [x.value for x in container.items])  # type: ignore[attr-defined]
+    elif isinstance(container, Live) and type(container.sample) in (dict, list, set, tuple) and isinstance(item, Known):
+        note_read(lo, ("content", id(container.sample), ""), container)
+        sample = item.value in container.sample
+        result = emit(lo, ops.OPERATOR_READ, "contains", (container.value, arg(lo, item)), sample)
+    else:
+        result = computed(lo, "contains", container, item)
+    if not negate:
+        return result
+    return Known(not result.value) if isinstance(result, Known) else computed(lo, "not_", result)
+
+
+# ---- subscripts
+
+
+@expression(gast.Subscript)
+def lower_subscript(lo: Lowering, node: Any) -> Any:
+    return get_item(lo, lo.expr(node.value), lo.expr(node.slice))
+
+
+def get_item(lo: Lowering, owner: Any, key: Any) -> Any:
+    if isinstance(owner, (TupleV, ListV)) and isinstance(key, Known) and getattr(owner, "real", None) is None:
+        try:
+            picked = list(owner.items)[key.value]
+        except (IndexError, TypeError) as error:
+            raise lo.refuse("JC241", f"{type(error).__name__}: {error}") from None
+        if isinstance(key.value, slice):
+            return TupleV(tuple(picked)) if isinstance(owner, TupleV) else ListV(picked)
+        return picked
+    if isinstance(owner, DictV) and owner.real is None and isinstance(key, Known):
+        if key.value not in owner.items:
+            raise lo.refuse("JC241", f"KeyError: {key.value!r}")
+        return owner.items[key.value]
+    if isinstance(owner, Known) and isinstance(key, Known):
+        return fold(lo, "getitem", owner.value, key.value)
+    if isinstance(owner, Live):
+        return live_item(lo, owner, key)
+    if isinstance(owner, (TupleV, ListV, DictV)):
+        return runtime_item(lo, owner, key)
+    if isinstance(owner, Sym):
+        if owner.pytype in (list, dict, set):
+            return runtime_item(lo, owner, key)
+        return computed(lo, "getitem", owner, key)
+    raise lo.refuse("JC243", f"a subscript of a {type(owner).__name__}")
+
+
+def runtime_item(lo: Lowering, owner: Any, key: Any) -> Any:
+    """An item picked at run time: of the kind the container's elements have in common."""
+    from janusc.lowering.operands import element_of, realise
+
+    element = element_of(owner)
+    if isinstance(owner, (TupleV, ListV)) and getattr(owner, "real", None) is None:
+        kinds = {v.pytype if isinstance(v, Sym) else None for v in owner.items}
+        if len(kinds) == 1 and None not in kinds:
+            element = owner.items[0]
+    owner = realise(lo, owner)
+    real = getattr(owner, "real", None)
+    element = element_of(real) if real is not None and element is None else element
+    if isinstance(key, (SliceV,)) or (isinstance(key, Known) and isinstance(key.value, slice)):
+        result = emit(lo, ops.OPERATOR_READ, "getitem", (arg(lo, owner), arg(lo, key)), UNKNOWN, fresh=True)
+        return Sym(result.value, UNKNOWN, fresh=True, pytype=list, element=element)
+    sample = element.sample if isinstance(element, Sym) else UNKNOWN
+    result = emit(lo, ops.OPERATOR_READ, "getitem", (arg(lo, owner), arg(lo, key)), sample)
+    if isinstance(element, Sym):
+        return Sym(result.value, sample, pytype=element.pytype, fresh=element.fresh, element=element.element)
+    return result
+
+
+def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
+    """An item of an existing list, tuple, dict or module container, by path where the key is fixed."""
+    from janusc.lowering.branch import concretise
+    from janusc.lowering.lower_attr import get_attribute
+    from janusc.lowering.lower_call import call
+
+    sample = owner.sample
+    if type(sample) not in (list, tuple, dict):
+        if hasattr(type(sample), "__getitem__") and isinstance(sample, torch.nn.Module):
+            return module_item(lo, owner, key)
+        if isinstance(getattr(type(sample), "__getitem__", None), type(live_item)):
+            return call(lo, get_attribute(lo, owner, "__getitem__"), [key], {})
+        raise lo.refuse("JC243", f"a subscript of a {type(sample).__qualname__}")
+    slot = ("content", id(sample), "")
+    note_read(lo, slot, owner)
+    if is_mutated(lo, owner):
+        return emit(lo, ops.OPERATOR_READ, "getitem", (owner.value, arg(lo, key)), _item_sample(sample, key))
+    if isinstance(key, Sym) and _homogeneous(sample):
+        found = emit(lo, ops.OPERATOR_READ, "getitem", (owner.value, arg(lo, key)), _first_sample(sample))
+        return found
+    if isinstance(key, Sym):
+        key = concretise(lo, key)
+    if not isinstance(key, Known) or isinstance(key.value, slice):
+        return live_slice(lo, owner, key)
+    try:
+        item = sample[key.value]
+    except (IndexError, KeyError, TypeError) as error:
+        raise lo.refuse("JC241", f"{type(error).__name__}: {error}") from None
+    return read(lo, owner.value, "item", key.value, item, f"{type(sample).__name__}[{key.value!r}]")
+
+
+def live_slice(lo: Lowering, owner: Live, key: Any) -> Any:
+    if type(owner.sample) in (list, tuple) and isinstance(key, Known):
+        from janusc.lowering.iterate import live_sequence
+
+        items = live_sequence(lo, owner)[key.value]
+        return ListV(items) if isinstance(owner.sample, list) else TupleV(tuple(items))
+    raise lo.refuse("JC243", "a slice with varying bounds of an existing list")
+
+
+def is_mutated(lo: Lowering, owner: Live) -> bool:
+    return any(t.sample is owner.sample for t in lo.written_containers)
+
+
+def _homogeneous(sample: Any) -> bool:
+    values = list(sample.values()) if isinstance(sample, dict) else sample
+    kinds = {type(v) for v in values}
+    return len(kinds) == 1 and next(iter(kinds)) in (torch.Tensor, int, float)
+
+
+def _first_sample(sample: Any) -> Any:
+    first = next(iter(sample.values())) if isinstance(sample, dict) else sample[0]
+    return transfer.meta_of(first) if isinstance(first, torch.Tensor) else first
+
+
+def _item_sample(sample: Any, key: Any) -> Any:
+    if isinstance(key, Known):
+        try:
+            item = sample[key.value]
+        except (IndexError, KeyError, TypeError):
+            return UNKNOWN
+        return transfer.meta_of(item) if type(item) is torch.Tensor else UNKNOWN
+    return UNKNOWN
+
+
+def module_item(lo: Lowering, owner: Live, key: Any) -> Any:
+    """``ModuleList[i]``, ``Sequential[i]``, ``ModuleDict[k]``."""
+    from janusc.lowering.branch import concretise
+    from janusc.lowering.iterate import module_children
+
+    names, children = module_children(lo, owner)
+    if isinstance(key, Sym):
+        key = concretise(lo, key)
+    if not isinstance(key, Known):
+        raise lo.refuse("JC243", "a module picked by something that varies")
+    if isinstance(owner.sample, torch.nn.ModuleDict):
+        return children[names.index(key.value)] if key.value in names else _no_key(lo, key.value)
+    try:
+        picked = children[key.value]
+    except (IndexError, TypeError) as error:
+        raise lo.refuse("JC241", f"{type(error).__name__}: {error}") from None
+    return TupleV(tuple(picked)) if isinstance(key.value, slice) else picked
+
+
+def _no_key(lo: Lowering, key: Any) -> Any:
+    raise lo.refuse("JC241", f"KeyError: {key!r}")
+

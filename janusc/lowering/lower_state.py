@@ -1,0 +1,231 @@
+"""Names, attributes and items: reads from outside under guards, own writes kept in the store, the commit at the end."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import gast
+import torch
+
+from janusc.lowering import ops
+from janusc.lowering.abstract import Frame, Known, Live, Sym, Unbound
+from janusc.lowering.ir import Arg, Const, Value
+from janusc.lowering.lowering import Lowering, expression
+from janusc.lowering.operands import check_bound, escape, known_arg, lift, sample_type
+from janusc.lowering.store import Slot
+
+# ---- reads by path
+
+
+def read(lo: Lowering, owner: Value, kind: str, key: Any, sample: Any, what: str) -> Any:
+    """One step of an access path in the guards, lifted; read once per segment and path."""
+    memo = (owner, kind, key)
+    if memo not in lo.memo:
+        type_ = sample_type(sample)
+        if kind == "attr":
+            value = lo.builder.guard(ops.READ_ATTR, key, (owner,), type_, lo.span())
+        else:
+            value = lo.builder.guard(ops.READ_ITEM, "", (owner, known_arg(lo, key)), type_, lo.span())
+        lo.memo[memo] = lift(lo, sample, value, what)
+    return lo.memo[memo]
+
+
+def raw_attr(lo: Lowering, owner: Value | Any, name: str) -> Value:
+    """A guards read that is not lifted: a dictionary on the way to something else."""
+    memo = (owner, "raw", name)
+    if memo not in lo.memo:
+        lo.memo[memo] = lo.builder.guard(ops.READ_ATTR, name, (owner,), span=lo.span())
+    value: Value = lo.memo[memo]
+    return value
+
+
+def check_once(lo: Lowering, kind: str, args: tuple[Arg, ...], what: str) -> None:
+    """A guard that is not repeated within the segment."""
+    memo = (args[0], f"check {kind}", args[1:])
+    if memo not in lo.memo:
+        lo.memo[memo] = True
+        lo.builder.check(kind, args, what, lo.span())
+
+
+# ---- names
+
+
+@expression(gast.Name)
+def lower_name(lo: Lowering, node: Any) -> Any:
+    return load(lo, node.id)
+
+
+def find_slot(lo: Lowering, name: str) -> Slot | None:
+    """The local slot a name means in the current frame, or None for a free or global name."""
+    frame: Frame | None = lo.frame
+    if name in lo.frame.global_names:
+        return None
+    while frame is not None:
+        if is_local(frame, name):
+            return ("local", frame.id, name)
+        frame = frame.parent
+    return None
+
+
+def is_local(frame: Frame, name: str) -> bool:
+    """Whether a name is a variable of this frame; the flags of structured jumps are."""
+    return (name in frame.locals and name not in frame.nonlocal_names) or name.startswith("_jc_")
+
+
+def root_frame(frame: Frame) -> Frame:
+    while frame.parent is not None:
+        frame = frame.parent
+    return frame
+
+
+def load(lo: Lowering, name: str) -> Any:
+    slot = find_slot(lo, name)
+    if slot is not None:
+        value = lo.fetch(slot)
+        if value is Unbound:
+            raise lo.refuse("JC210", f"{name} is not bound here")
+        if isinstance(value, Sym):
+            check_bound(lo, value)
+        return value
+    frame = root_frame(lo.frame)
+    code = frame.function.sample.__code__
+    if name in code.co_freevars and name not in lo.frame.global_names:
+        return load_cell(lo, frame, code.co_freevars.index(name), name)
+    return load_global(lo, frame, name)
+
+
+def load_cell(lo: Lowering, frame: Frame, index: int, name: str) -> Any:
+    cell = frame.function.sample.__closure__[index]
+    slot = ("cell", id(cell), "")
+    if slot in lo.store:
+        return lo.store[slot]
+    try:
+        sample = cell.cell_contents
+    except ValueError:
+        raise lo.refuse("JC210", f"{name} is not bound yet") from None
+    if frame.library:
+        return fixed(lo, sample, name)
+    owner = cell_value(lo, frame, index)
+    note_read(lo, slot, Live(owner, cell))
+    return read(lo, owner, "attr", "cell_contents", sample, name)
+
+
+def cell_value(lo: Lowering, frame: Frame, index: int) -> Value:
+    closure = raw_attr(lo, frame.function.value, "__closure__")
+    memo = (closure, "raw", index)
+    if memo not in lo.memo:
+        lo.memo[memo] = lo.builder.guard(ops.READ_ITEM, "", (closure, Const(index)), span=lo.span())
+    value: Value = lo.memo[memo]
+    return value
+
+
+def load_global(lo: Lowering, frame: Frame, name: str) -> Any:
+    names = frame.function.sample.__globals__
+    slot = ("global", id(names), name)
+    if slot in lo.store:
+        value = lo.store[slot]
+        if value is Unbound:
+            raise lo.refuse("JC210", f"{name} is not bound")
+        return value
+    if frame.library:
+        return fixed(lo, names[name] if name in names else getattr(builtins, name), name)
+    owner = raw_attr(lo, frame.function.value, "__globals__")
+    if name in names:
+        note_read(lo, slot, Live(owner, names))
+        return read(lo, owner, "item", name, names[name], name)
+    if hasattr(builtins, name):
+        check_once(lo, "absent", (owner, Const(name)), name)
+        return Known(getattr(builtins, name))
+    raise lo.refuse("JC210", f"{name} is not defined")
+
+
+def fixed(lo: Lowering, sample: Any, name: str) -> Any:
+    """A name read inside torch's own files: taken as it is."""
+    if isinstance(sample, (torch.Tensor, torch.nn.Module, list, dict, set)):
+        raise lo.refuse("JC211", f"library state {name} is read")
+    return Known(sample)
+
+
+# ---- aliasing of what is written
+
+
+def note_read(lo: Lowering, slot: Slot, owner: Live) -> None:
+    """Remember that a slot was read through this path, for the aliasing guards."""
+    lo.reads.setdefault((slot[0], slot[2]), {})[owner.value] = owner
+
+
+def alias_guards(lo: Lowering) -> None:
+    """For every written slot: the other paths met the same object, or not, as in the call at hand.
+
+    Two paths that were one object then must be so again; two objects of one type must not have become one.
+    """
+    for slot, owner in list(lo.written.items()):
+        for other in list(lo.reads.get((slot[0], slot[2]), {}).values()):
+            if other.value is owner.value or type(other.sample) is not type(owner.sample):
+                continue
+            kind = "is" if other.sample is owner.sample else "is_not"
+            check_once(lo, kind, (owner.value, other.value), "aliasing")
+
+
+# ---- attributes
+
+
+@expression(gast.Attribute)
+def lower_attribute(lo: Lowering, node: Any) -> Any:
+    from janusc.lowering.lower_attr import get_attribute
+
+    return get_attribute(lo, lo.expr(node.value), node.attr)
+
+
+# ---- writes
+
+
+def store_name(lo: Lowering, name: str, abstract: Any) -> None:
+    slot = find_slot(lo, name)
+    if slot is not None:
+        lo.store[slot] = abstract
+        return
+    frame = root_frame(lo.frame)
+    code = frame.function.sample.__code__
+    if frame.library:
+        raise lo.refuse("JC212", f"library code writes {name}")
+    if name in code.co_freevars and name not in lo.frame.global_names:
+        index = code.co_freevars.index(name)
+        owner = Live(cell_value(lo, frame, index), frame.function.sample.__closure__[index])
+        write(lo, ("cell", id(owner.sample), ""), owner, abstract)
+        return
+    names = frame.function.sample.__globals__
+    owner = Live(raw_attr(lo, frame.function.value, "__globals__"), names)
+    write(lo, ("global", id(names), name), owner, abstract)
+
+
+def write(lo: Lowering, slot: Slot, owner: Live, abstract: Any) -> None:
+    """An own write, visible to later reads of this transaction, committed at its end in the order of first writes."""
+    lo.store[slot] = abstract
+    lo.written.setdefault(slot, owner)
+    note_read(lo, slot, owner)
+
+
+def commit(lo: Lowering) -> None:
+    """The WRITE nodes at the end of the body: everything written, on the real objects."""
+    alias_guards(lo)
+    ready: list[tuple[Slot, Live, Arg]] = []
+    for slot, owner in lo.written.items():
+        if slot[0] == "content":  # changed at once, not at the end
+            continue
+        value = lo.store.get(slot, Unbound)
+        if value is Unbound:
+            raise lo.refuse("JC213", f"{slot[2] or 'a variable'} is deleted")
+        if isinstance(value, Sym) and value.maybe_unbound:
+            raise lo.refuse("JC213", f"{slot[2]} is set on one path only")
+        ready.append((slot, owner, escape(lo, value)))
+    for slot, owner, value in ready:
+        kind, _, name = slot
+        if kind == "attr":
+            lo.builder.emit(ops.WRITE_ATTR, name, (owner.value, value), types=())
+        elif kind == "global":
+            lo.builder.emit(ops.WRITE_ITEM, "", (owner.value, Const(name), value), types=())
+        else:
+            lo.builder.emit(ops.WRITE_CELL, "", (owner.value, value), types=())
+

@@ -1,0 +1,118 @@
+"""Simple statements, and ``with`` over torch's own context managers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gast
+import torch
+
+from janusc.lowering import ops
+from janusc.lowering.abstract import Known, Live, Sym, Unbound
+from janusc.lowering.branch import concretise, freeze_containers, reachable
+from janusc.lowering.ir import Arg, Value
+from janusc.lowering.lowering import Lowering, statement
+from janusc.lowering.operands import arg
+from janusc.lowering.store import map_abstract, parts
+
+_GRAD_MODES = {torch.no_grad: False, torch.enable_grad: True, torch.inference_mode: False}
+_AUTOCAST = tuple(
+    {torch.autocast, torch.amp.autocast, torch.cpu.amp.autocast, torch.cuda.amp.autocast}  # aliases in some versions
+)
+
+
+@statement(gast.Pass)
+def lower_pass(lo: Lowering, node: Any) -> None:
+    pass
+
+
+@statement(gast.Expr)
+def lower_expression_statement(lo: Lowering, node: Any) -> None:
+    lo.expr(node.value)
+
+
+@statement(gast.Return)
+def lower_return(lo: Lowering, node: Any) -> None:
+    raise lo.refuse("JC340", "a return inside a block")
+
+
+@statement(gast.With)
+def lower_with(lo: Lowering, node: Any) -> None:
+    enter(lo, node, list(node.items))
+
+
+def enter(lo: Lowering, node: Any, items: list[Any]) -> None:
+    """One context manager after the other, each a node with the rest of the statement as its region."""
+    from janusc.frontend import names
+
+    if not items:
+        lo.block(node.body)
+        return
+    item, *rest = items
+    if item.optional_vars is not None:
+        raise lo.refuse("JC341", "with … as")
+    manager, grad = make_manager(lo, item.context_expr)
+    freeze_containers(lo, reachable(lo, names.loads([node])))
+    before, last_frame = lo.store.snapshot(), lo.frames
+    region = lo.builder.open_region()
+    outer, lo.grad = lo.grad, lo.grad if grad is None else grad
+    try:
+        enter(lo, node, rest)
+    finally:
+        lo.grad = outer
+        lo.builder.pop_region()
+    slots = [s for s in lo.store.changes(before, last_frame) if s in lo.store]
+    inner, renamed = exported(lo, [lo.store[s] for s in slots], region)
+    free = lo.builder.free_values(region, inner)
+    graph = lo.builder.close(region, inner, free)
+    outs = tuple(renamed[v] for v in inner if isinstance(v, Value))
+    lo.builder.place(ops.CONTEXT, "with", (manager, *free), outs, (graph,), lo.span(node))
+
+    def change(value: Sym) -> Sym:
+        if value.value not in renamed:
+            return value
+        return Sym(**{**value.__dict__, "value": renamed[value.value]})
+
+    for slot in slots:
+        lo.store[slot] = map_abstract(lo.store[slot], change)
+
+
+def exported(lo: Lowering, abstracts: list[Any], region: Any) -> tuple[tuple[Arg, ...], dict[Value, Value]]:
+    """The values made in a region that are needed after it, and what they are called there."""
+    defined = {v for node in region.nodes for v in node.outputs}
+    renamed: dict[Value, Value] = {}
+    for abstract in abstracts:
+        if abstract is Unbound:
+            continue
+        for part in parts(abstract):
+            if isinstance(part, Sym) and part.value in defined and part.value not in renamed:
+                renamed[part.value] = lo.builder.value(part.value.type)
+    return tuple(renamed), renamed
+
+
+def make_manager(lo: Lowering, node: Any) -> tuple[Arg, bool | None]:
+    """The context manager as an argument, and the grad mode it sets, if it does."""
+    if not isinstance(node, gast.Call):
+        raise lo.refuse("JC342", "a context manager made elsewhere")
+    function = lo.expr(node.func)
+    target = function.value if isinstance(function, Known) else function.sample if isinstance(function, Live) else None
+    args = [lo.expr(a) for a in node.args]
+    kwargs = {k.arg: lo.expr(k.value) for k in node.keywords}
+    if target in _GRAD_MODES and not args and not kwargs:
+        grad: bool | None = _GRAD_MODES[target]
+    elif target is torch.set_grad_enabled and len(args) == 1:
+        mode = concretise(lo, args[0]) if isinstance(args[0], Sym) else args[0]
+        if not isinstance(mode, Known):
+            raise lo.refuse("JC342", "a grad mode that varies")
+        grad = bool(mode.value)
+    elif target in _AUTOCAST:
+        grad = None
+    else:
+        raise lo.refuse("JC342", "this context manager")
+    named = tuple((k, arg(lo, v)) for k, v in kwargs.items())
+    name = f"torch.{target.__name__}"
+    span = lo.span(node)
+    (value,) = lo.builder.emit(ops.TORCH, name, tuple(arg(lo, a) for a in args), named, span=span)
+    return value, grad
+
+

@@ -1,0 +1,178 @@
+"""Torch functions as nodes: called by their own name, sampled on meta tensors, ordered by what they do beside computing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from janusc.lowering import ops
+from janusc.lowering.abstract import UNKNOWN, Known, Live, Sym
+from janusc.lowering.ir import Arg, Op
+from janusc.lowering.lowering import Lowering
+from janusc.lowering.mutation import protect, tensors_in
+from janusc.lowering.operands import arg, emit, is_stable, sample_of, sample_type, sym
+from janusc.typeinfer import torch_table, transfer
+from janusc.types import HostType, TensorType, TupleType, Type
+
+# the same computation without the Python function around it, for plain tensors
+_DIRECT: dict[Any, Any] = {
+    torch.nn.functional.relu: torch.relu,
+    torch.nn.functional.tanh: torch.tanh,
+    torch.nn.functional.sigmoid: torch.sigmoid,
+}
+
+
+def call_torch(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A convertible torch function on abstract arguments."""
+    dotted = torch_table.torch_name(function)
+    assert dotted is not None
+    name = torch_table.last_name(dotted)
+    if function in (torch.is_tensor,) and args:
+        return Known(isinstance(args[0], Sym) and args[0].is_tensor)
+    direct = _DIRECT.get(function)
+    if direct is not None and len(args) == 1 and not kwargs:
+        function, dotted = direct, torch_table.torch_name(direct)
+    _check_arguments(lo, name, args, kwargs)
+    if function is torch.tensor and any(tensors_in(a) for a in args):
+        raise lo.refuse("JC300", "torch.tensor of tensors")
+    written = torch_table.written_arguments(function, name, tuple(args), kwargs, lambda flag: flag_truth(lo, flag))
+    sample = sample_call(lo, function, args, kwargs)
+    op: Op = ops.TORCH
+    if torch_table.is_random(name, kwargs):
+        op = ops.TORCH_RANDOM
+    if written:
+        op = ops.TORCH_WRITE
+        protect_all(lo, written, [*args, *kwargs.values()])
+    return node(lo, op, str(dotted), name, args, kwargs, sample, written)
+
+
+def protect_all(lo: Lowering, written: list[Any], operands: list[Any]) -> None:
+    for target in written:
+        if isinstance(target, Known) and target.value is None:
+            continue
+        if not (isinstance(target, Sym) and target.is_tensor):
+            raise lo.refuse("JC301", "something else than a tensor is written in place")
+        statistics = not (isinstance(target.sample, torch.Tensor) and target.sample.requires_grad)
+        others = [] if statistics and target is not operands[0] else [o for o in operands if o is not target]
+        protect(lo, target, others)
+
+
+def flag_truth(lo: Lowering, flag: Any) -> bool:
+    """Whether an ``inplace`` argument is true: a fact that the graph rests on."""
+    from janusc.lowering.branch import concretise
+
+    if isinstance(flag, Sym):
+        flag = concretise(lo, flag)
+    if isinstance(flag, Known):
+        return bool(flag.value)
+    raise lo.refuse("JC302", "an inplace flag that varies")
+
+
+def _check_arguments(lo: Lowering, name: str, args: list[Any], kwargs: dict[str, Any]) -> None:
+    for value in [*args, *kwargs.values()]:
+        if isinstance(value, Live) and not (
+            type(value.sample) in (list, tuple, dict) or isinstance(value.sample, torch.Generator)
+        ):
+            raise lo.refuse("JC303", f"{name} gets an object of class {type(value.sample).__qualname__}")
+        if isinstance(value, Live) and isinstance(value.sample, torch.Generator):
+            raise lo.refuse("JC303", f"{name} draws from a generator of its own")
+
+
+def sample_call(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A sample of the result; without one, what the profile saw at this call, or a tensor like the first operand."""
+    try:
+        samples = tuple(sample_of(a) for a in args)
+        named = {k: sample_of(v) for k, v in kwargs.items()}
+        return transfer.apply(function, samples, named, lo.grad)
+    except transfer.NoSample:
+        return profiled_sample(lo)
+
+
+def profiled_sample(lo: Lowering) -> Any:
+    """A sample made from the type that was seen at the call being lowered."""
+    return sample_from_type(lo.profile.type_at(lo.site(lo.node))) if lo.node is not None else UNKNOWN
+
+
+def sample_from_type(seen: Type | None) -> Any:
+    """A sample of a profiled type: kinds only."""
+    if isinstance(seen, TensorType):
+        return transfer.meta_like(seen.dtype, seen.shape)
+    if isinstance(seen, TupleType):
+        return tuple(sample_from_type(t) for t in seen.items)
+    host = seen.name if isinstance(seen, HostType) else getattr(seen, "host", None)
+    scalars = {"int": 1, "float": 1.0, "bool": True, "str": ""}
+    return scalars.get(str(host), UNKNOWN)
+
+
+def node(
+    lo: Lowering,
+    op: Op,
+    dotted: str,
+    name: str,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    sample: Any,
+    written: list[Any],
+) -> Any:
+    """The node of a torch call, and its result as an abstract value."""
+    tensors = [t for a in [*args, *kwargs.values()] for t in tensors_in(a)]
+    arguments = tuple(arg(lo, a) for a in args)
+    named: tuple[tuple[str, Arg], ...] = tuple((k, arg(lo, v)) for k, v in kwargs.items())
+    (value,) = lo.builder.emit(op, dotted, arguments, named, (sample_type(sample),), lo.span())
+    if written and isinstance(written[0], Sym) and isinstance(sample, torch.Tensor) and name.endswith("_"):
+        return Sym(value, written[0].sample, fresh=written[0].fresh, pytype=torch.Tensor)
+    if sample is UNKNOWN and not isinstance(sample, torch.Tensor):
+        return sym(value, UNKNOWN)
+    stable = is_stable(*args, *kwargs.values()) and not _has_tensor(sample) and lo.loop_depth == 0
+    return sym(value, sample, fresh=is_fresh(name, sample, tensors), stable=stable)
+
+
+def _has_tensor(sample: Any) -> bool:
+    if isinstance(sample, (tuple, list)):
+        return any(_has_tensor(s) for s in sample)
+    return isinstance(sample, torch.Tensor)
+
+
+def is_fresh(name: str, sample: Any, tensors: list[Sym]) -> bool:
+    """Whether a result can't share memory with anything from outside the transaction."""
+    if all(t.fresh for t in tensors):
+        return True
+    if torch_table.may_alias(name):
+        return False
+    results = sample if isinstance(sample, (tuple, list)) else [sample]
+    inputs = [t.sample for t in tensors if not t.fresh]
+    if any(not isinstance(i, torch.Tensor) for i in inputs):
+        return False
+    return all(isinstance(r, torch.Tensor) and not transfer.shares_storage(r, inputs) for r in results)
+
+
+def call_opaque_module(lo: Lowering, module: Live, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A library layer that is one op: called through its own ``__call__``, its children without hooks."""
+    from janusc import torch_private
+
+    if any(torch_private.has_hooks(m) for m in module.sample.modules()):
+        raise lo.refuse("JC297", f"{type(module.sample).__qualname__} has hooks inside")
+    sample = UNKNOWN
+    try:
+        sample = sample_module(lo, module.sample, args, kwargs)
+    except transfer.NoSample:
+        sample = profiled_sample(lo)
+    arguments = (module.value, *(arg(lo, a) for a in args))
+    named = tuple((k, arg(lo, v)) for k, v in kwargs.items())
+    return emit(lo, ops.MODULE_CALL, type(module.sample).__name__, arguments, sample, kwargs=named)
+
+
+def sample_module(lo: Lowering, module: torch.nn.Module, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Run the layer on meta tensors standing for its parameters and buffers; the layer itself is not touched."""
+    tensors = {k: transfer.meta_of(v) for k, v in [*module.named_parameters(), *module.named_buffers()]}
+    samples = tuple(sample_of(a) for a in args)
+    named = {k: sample_of(v) for k, v in kwargs.items()}
+
+    def run(*a: Any, **k: Any) -> Any:
+        return torch.func.functional_call(module, tensors, a, k)
+
+    if isinstance(module, torch.nn.RNNBase):
+        raise transfer.NoSample("flat weights")
+    return transfer.apply(run, samples, named, lo.grad)
+

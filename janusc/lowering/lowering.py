@@ -1,0 +1,162 @@
+"""The state of one lowering: graph under construction, abstract store, frames; and the dispatch over node kinds.
+
+The families of constructs are in the ``lower_*`` files, each registering its node kinds in STATEMENTS or EXPRESSIONS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gast
+
+from janusc.diagnostics import Diagnostic
+from janusc.frontend import parse
+from janusc.lowering.abstract import Frame, Live, Unbound
+from janusc.lowering.builder import Builder
+from janusc.lowering.store import Slot, Store
+from janusc.registry import Registry
+from janusc.source import Span, span_of
+
+EXPRESSIONS: Registry[type, Callable[[Lowering, Any], Any]] = Registry("expressions")
+STATEMENTS: Registry[type, Callable[[Lowering, Any], None]] = Registry("statements")
+
+
+class Unconvertible(Exception):
+    """This statement can't stand in a graph; the diagnostic says why."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(str(diagnostic))
+        self.diagnostic = diagnostic
+
+
+@dataclass(frozen=True)
+class Written:
+    """An object some slot of which this transaction writes."""
+
+    owner: Live
+    slot: Slot
+
+
+class Lowering:
+    """One walk over a function's source with the arguments of the call at hand as samples."""
+
+    def __init__(self, profile: Any, original: Callable[[Any], Any], is_opaque: Callable[[Any], bool]) -> None:
+        self.profile = profile
+        self.original = original  # a janusc-compiled function → the function it was made from
+        self.is_opaque = is_opaque
+        self.builder = Builder()
+        self.store = Store()
+        self.frame: Frame = None  # type: ignore[assignment]  # set by the first activation
+        self.frames = 0
+        self.node: Any = None
+        self.grad = True
+        self.loop_depth = 0
+        self.start_segment()
+
+    def start_segment(self) -> None:
+        """Forget what was read and written: after a boundary everything is read, and guarded, again."""
+        self.builder.start_segment()
+        self.memo: dict[tuple[Any, str, Any], Any] = {}
+        self.reads: dict[tuple[str, Any], dict[Any, Live]] = {}
+        self.written: dict[Slot, Live] = {}
+        self.written_containers: list[Live] = []
+
+    # ---- places and refusals
+
+    def span(self, node: Any = None) -> Span:
+        node = self.node if node is None else node
+        return span_of(node, self.frame.parsed.filename)
+
+    def site(self, node: Any, kind: str | None = None) -> str:
+        return parse.site(self.frame.parsed, node, kind)
+
+    def refuse(self, code: str, message: str, hint: str = "", node: Any = None) -> Unconvertible:
+        """The exception to raise for a construct that can't stand in a graph."""
+        effect = "this statement runs eagerly; results unaffected"
+        return Unconvertible(Diagnostic(code, message, self.span(node), effect, hint))
+
+    # ---- dispatch
+
+    def expr(self, node: Any) -> Any:
+        """The abstract value of an expression."""
+        handler = EXPRESSIONS.get(type(node))
+        if handler is None:
+            raise self.refuse("JC201", f"{type(node).__name__} expressions are not converted", node=node)
+        outer, self.node = self.node, node
+        try:
+            return handler(self, node)
+        finally:
+            self.node = outer
+
+    def stmt(self, node: Any) -> None:
+        """The effect of a statement on the store and the graph."""
+        handler = STATEMENTS.get(type(node))
+        if handler is None or getattr(node, "_jc_host", False):
+            raise self.refuse("JC202", f"{type(node).__name__} statements are not converted", node=node)
+        outer, self.node = self.node, node
+        try:
+            handler(self, node)
+        finally:
+            self.node = outer
+
+    def block(self, statements: Any) -> None:
+        for statement in statements:
+            self.stmt(statement)
+
+    # ---- going back
+
+    def mark(self) -> tuple[Any, ...]:
+        """A point of the walk that ``rewind`` returns to."""
+        containers = list(self.written_containers)
+        return self.store.snapshot(), self.builder.mark(), dict(self.written), containers, self.frame, self.loop_depth
+
+    def rewind(self, point: tuple[Any, ...]) -> None:
+        """Undo a part of the walk; reads and guards it made stay, and do no harm."""
+        store, nodes, self.written, self.written_containers, self.frame, self.loop_depth = point
+        self.written, self.written_containers = dict(self.written), list(self.written_containers)
+        self.store.restore(store)
+        self.builder.rewind(nodes)
+
+    # ---- frames and locals
+
+    def new_frame(self, **fields: Any) -> Frame:
+        self.frames += 1
+        return Frame(id=self.frames, **fields)
+
+    def local(self, name: str) -> Slot:
+        return ("local", self.frame.id, name)
+
+    def bind(self, name: str, abstract: Any) -> None:
+        self.store[self.local(name)] = abstract
+
+    def fetch(self, slot: Slot) -> Any:
+        """What a slot holds, or Unbound."""
+        return self.store.get(slot, Unbound)
+
+
+def statement(*kinds: type) -> Callable[[Callable[[Lowering, Any], None]], Callable[[Lowering, Any], None]]:
+    """Register the lowering of statement kinds."""
+
+    def register(handler: Callable[[Lowering, Any], None]) -> Callable[[Lowering, Any], None]:
+        for kind in kinds:
+            STATEMENTS.register(kind, handler)
+        return handler
+
+    return register
+
+
+def expression(*kinds: type) -> Callable[[Callable[[Lowering, Any], Any]], Callable[[Lowering, Any], Any]]:
+    """Register the lowering of expression kinds."""
+
+    def register(handler: Callable[[Lowering, Any], Any]) -> Callable[[Lowering, Any], Any]:
+        for kind in kinds:
+            EXPRESSIONS.register(kind, handler)
+        return handler
+
+    return register
+
+
+def is_name(node: Any, name: str) -> bool:
+    return isinstance(node, gast.Name) and node.id == name

@@ -1,0 +1,52 @@
+"""Changes in place: of tensors, and of lists and dicts that outlive the call. Each is preceded by what rollback needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from janusc.lowering import ops
+from janusc.lowering.abstract import Sym
+from janusc.lowering.ir import Arg, Op, Value
+from janusc.lowering.lowering import Lowering
+from janusc.lowering.store import parts
+from janusc.types import TensorType
+
+
+def write_tensor(
+    lo: Lowering,
+    op: Op,
+    target: str,
+    owner: Sym,
+    rest: tuple[Arg, ...],
+    others: list[Any],
+    outputs: int,
+    kwargs: tuple[tuple[str, Arg], ...] = (),
+) -> tuple[Value, ...]:
+    """A node that changes ``owner`` in place; a tensor from outside is saved first and must not get a history."""
+    protect(lo, owner, others)
+    types = (TensorType(),) * outputs
+    return lo.builder.emit(op, target, (owner.value, *rest), kwargs, types, lo.span())
+
+
+def protect(lo: Lowering, owner: Sym, others: list[Any]) -> None:
+    """What must be there before a tensor is changed: for one made in this transaction, nothing."""
+    if owner.fresh:
+        return
+    involved = [owner, *(p for o in others for p in tensors_in(o))]
+    if lo.grad and any(isinstance(t.sample, torch.Tensor) and t.sample.requires_grad for t in involved):
+        raise lo.refuse("JC280", "a tensor from outside is changed in place with its history", "use an out-of-place op")
+    site = lo.site(lo.node, "history")
+    lo.builder.check("plain_write", tuple(t.value for t in involved), site, lo.span())
+    lo.builder.emit(ops.SAVE, "tensor", (owner.value,), (), (), lo.span())
+
+
+def tensors_in(abstract: Any) -> list[Sym]:
+    """The tensors an operand consists of."""
+    return [p for p in parts(abstract) if isinstance(p, Sym) and p.is_tensor]
+
+
+def save_container(lo: Lowering, value: Value, kind: type | None) -> None:
+    lo.builder.emit(ops.SAVE, (kind or list).__name__, (value,), (), (), lo.span())
+

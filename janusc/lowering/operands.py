@@ -1,0 +1,226 @@
+"""Between abstract values and what stands in the graph: arguments, samples, real containers, values read from outside."""
+
+from __future__ import annotations
+
+import enum
+import types as pytypes
+from typing import Any
+
+import torch
+
+from janusc.lowering import ops
+from janusc.lowering.abstract import (
+    UNKNOWN,
+    DictV,
+    IterableV,
+    Known,
+    ListV,
+    Live,
+    SliceV,
+    Sym,
+    TupleV,
+)
+from janusc.lowering.ir import Arg, Const, Dct, Lst, Op, Slc, Tup, Value
+from janusc.lowering.lowering import Lowering
+from janusc.typeinfer import torch_table, transfer
+from janusc.types import ANY, LITERALS, HostType, TensorType, Type, type_name
+
+_TORCH_LITERALS = (torch.dtype, torch.device, torch.layout, torch.memory_format)
+SCALARS = (bool, int, float, complex, str, bytes)
+HOST_VALUES = (*SCALARS, torch.Size, type(None), slice, range)
+
+
+def is_literal(value: Any) -> bool:
+    return type(value) in LITERALS or value is Ellipsis or isinstance(value, _TORCH_LITERALS)
+
+
+def sample_type(sample: Any) -> Type:
+    """The IR type for a sample: its kind only, since nothing guards its sizes."""
+    if isinstance(sample, torch.Tensor):
+        return TensorType()
+    return HostType(type_name(type(sample))) if type(sample) in HOST_VALUES else ANY
+
+
+def sym(value: Value, sample: Any, *, stable: bool = False, fresh: bool = False) -> Sym:
+    """A run-time value with its sample; the exact Python type is certain where the sample has one."""
+    pytype = None if sample is UNKNOWN else type(sample)
+    if isinstance(sample, torch.Tensor) and pytype is not torch.nn.Parameter:
+        pytype = torch.Tensor
+    return Sym(value, sample, stable=stable, fresh=fresh, pytype=pytype)
+
+
+def emit(lo: Lowering, op: Op, target: str, args: tuple[Arg, ...], sample: Any, **facts: Any) -> Sym:
+    """A node with one output, as an abstract value."""
+    kwargs = facts.pop("kwargs", ())
+    (value,) = lo.builder.emit(op, target, args, kwargs, (sample_type(sample),), lo.span())
+    return sym(value, sample, **facts)
+
+
+def known_arg(lo: Lowering, value: Any) -> Arg:
+    if is_literal(value):
+        return Const(value)
+    if type(value) is tuple:
+        return Tup(tuple(known_arg(lo, v) for v in value))
+    if isinstance(value, (torch.Tensor, torch.nn.Module)):
+        raise lo.refuse("JC203", "a tensor or module fixed at conversion would be kept alive by the graph")
+    return lo.builder.ref(value, torch_table.torch_name(value))
+
+
+def arg(lo: Lowering, abstract: Any) -> Arg:
+    """An argument of a node. Lists made inside the call are rebuilt: use ``escape`` where identity matters."""
+    if isinstance(abstract, Known):
+        return known_arg(lo, abstract.value)
+    if isinstance(abstract, Sym):
+        check_bound(lo, abstract)
+        return abstract.value
+    if isinstance(abstract, Live):
+        return abstract.value
+    if isinstance(abstract, TupleV):
+        return Tup(tuple(arg(lo, x) for x in abstract.items))
+    if isinstance(abstract, ListV):
+        return abstract.real.value if abstract.real else Lst(tuple(arg(lo, x) for x in abstract.items))
+    if isinstance(abstract, DictV):
+        if abstract.real:
+            return abstract.real.value
+        keys = tuple(known_arg(lo, k) for k in abstract.items)
+        return Dct(keys, tuple(arg(lo, x) for x in abstract.items.values()))
+    if isinstance(abstract, SliceV):
+        return Slc(arg(lo, abstract.lower), arg(lo, abstract.upper), arg(lo, abstract.step))
+    if isinstance(abstract, IterableV):
+        args = tuple(escape(lo, x) for x in abstract.operands)
+        return lo.builder.one(ops.BUILTIN, abstract.kind, *args, span=lo.span())
+    raise lo.refuse("JC204", "a function or method made inside the call is used as a value", "call it directly")
+
+
+def check_bound(lo: Lowering, abstract: Sym) -> None:
+    if abstract.maybe_unbound:
+        site = lo.site(lo.node, "bound") if lo.node is not None else "bound"
+        lo.builder.check("bound", (abstract.value,), site, lo.span() if lo.node is not None else None)
+
+
+def realise(lo: Lowering, abstract: Any) -> Any:
+    """Turn a followed list or dict (and those inside it) into a run-time object, once; other values as they are."""
+    if isinstance(abstract, TupleV):
+        return TupleV(tuple(realise(lo, x) for x in abstract.items))
+    if isinstance(abstract, (ListV, DictV)) and abstract.real is None:
+        items = abstract.items if isinstance(abstract, ListV) else list(abstract.items.values())
+        realised = [realise(lo, x) for x in items]
+        template: Arg
+        if isinstance(abstract, ListV):
+            template = Lst(tuple(arg(lo, x) for x in realised))
+        else:
+            template = Dct(tuple(known_arg(lo, k) for k in abstract.items), tuple(arg(lo, x) for x in realised))
+        (value,) = lo.builder.emit(ops.BUILD, "value", (template,), (), (ANY,), lo.span() if lo.node is not None else None)
+        kind: type = list if isinstance(abstract, ListV) else dict
+        element = realised[0] if realised else None
+        abstract.real = Sym(value, UNKNOWN, fresh=True, pytype=kind, element=element)
+    return abstract
+
+
+def escape(lo: Lowering, abstract: Any) -> Arg:
+    """An argument in which every container is the real object."""
+    return arg(lo, realise(lo, abstract))
+
+
+def sample_of(abstract: Any) -> Any:
+    """The sample of an abstract value; NoSample where some part has none."""
+    if isinstance(abstract, Known):
+        return abstract.value
+    if isinstance(abstract, Sym):
+        if abstract.sample is UNKNOWN:
+            raise transfer.NoSample("no sample")
+        return abstract.sample
+    if isinstance(abstract, Live):
+        return _live_sample(abstract.sample)
+    if isinstance(abstract, TupleV):
+        return tuple(sample_of(x) for x in abstract.items)
+    if isinstance(abstract, ListV) and abstract.real is None:
+        return [sample_of(x) for x in abstract.items]
+    if isinstance(abstract, ListV) and abstract.real is not None and abstract.real.element is not None:
+        return [sample_of(abstract.real.element)] * 2
+    if isinstance(abstract, DictV) and abstract.real is None:
+        return {k: sample_of(v) for k, v in abstract.items.items()}
+    if isinstance(abstract, SliceV):
+        return slice(sample_of(abstract.lower), sample_of(abstract.upper), sample_of(abstract.step))
+    raise transfer.NoSample(type(abstract).__name__)
+
+
+def _live_sample(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return transfer.meta_of(value)
+    if type(value) in (list, tuple):
+        return type(value)(_live_sample(v) for v in value)
+    if type(value) is dict:
+        return {k: _live_sample(v) for k, v in value.items()}
+    return value
+
+
+def element_of(abstract: Any) -> Any:
+    """An abstract value like the elements of a run-time container, or None."""
+    return getattr(abstract, "element", None)
+
+
+def is_stable(*abstracts: Any) -> bool:
+    """Whether all of these are this call's very values."""
+    return all(
+        isinstance(a, (Known, Live))
+        or (isinstance(a, Sym) and a.stable)
+        or (isinstance(a, TupleV) and is_stable(*a.items))
+        or (isinstance(a, SliceV) and is_stable(a.lower, a.upper, a.step))
+        for a in abstracts
+    )
+
+
+def guard_type(lo: Lowering, value: Value, cls: type, what: str) -> None:
+    expected: Arg = Const(None) if cls is type(None) else lo.builder.ref(cls)
+    if cls is type(None):
+        lo.builder.check("is", (value, expected), what, lo.span())
+    else:
+        lo.builder.check("type", (value, expected), what, lo.span())
+
+
+def _is_code_like(sample: Any) -> bool:
+    return (
+        isinstance(sample, (type, pytypes.ModuleType, pytypes.BuiltinFunctionType, pytypes.MethodDescriptorType))
+        or isinstance(sample, (enum.Enum, _TORCH_LITERALS))
+        or sample is Ellipsis
+        or torch_table.torch_name(sample) is not None
+    )
+
+
+def lift(lo: Lowering, sample: Any, value: Value, what: str) -> Any:
+    """The abstract value of something read from outside, guarded as far as its kind goes. ``what`` is the access path."""
+    cls = type(sample)
+    if sample is None:
+        guard_type(lo, value, cls, what)
+        return Known(None)
+    if _is_code_like(sample):
+        kind = "equals" if isinstance(sample, torch.device) else "is"
+        lo.builder.check(kind, (value, known_arg(lo, sample)), what, lo.span())
+        return Known(sample)
+    if cls in (torch.Tensor, torch.nn.Parameter):
+        guard_type(lo, value, cls, what)
+        try:
+            return Sym(value, transfer.meta_of(sample), pytype=cls)
+        except transfer.NoSample:
+            raise lo.refuse("JC205", f"{what} is a {sample.layout} tensor") from None
+    if isinstance(sample, torch.Tensor):
+        raise lo.refuse("JC206", f"{what} is a tensor subclass ({cls.__qualname__})")
+    if cls in SCALARS or cls is torch.Size:
+        guard_type(lo, value, cls, what)
+        return Sym(value, sample, stable=True, pytype=cls)
+    if cls is pytypes.FunctionType:
+        return lift_function(lo, sample, value, what)
+    guard_type(lo, value, cls, what)
+    return Live(value, sample)
+
+
+def lift_function(lo: Lowering, sample: Any, value: Value, what: str) -> Live:
+    """A Python function is guarded by its code; defaults and cells are read through it."""
+    if lo.original(sample) is not sample or lo.is_opaque(sample):
+        lo.builder.check("is", (value, known_arg(lo, sample)), what, lo.span())
+        return Live(value, sample)
+    code = lo.builder.guard(ops.READ_ATTR, "__code__", (value,), ANY, lo.span())
+    guard_type(lo, value, pytypes.FunctionType, what)
+    lo.builder.check("is", (code, lo.builder.ref(sample.__code__, sample.__name__ + "_code")), what, lo.span())
+    return Live(value, sample)

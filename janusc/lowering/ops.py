@@ -1,0 +1,76 @@
+"""The table of ops, by family.
+
+Tensor and host computation name what the user called; nothing here knows a dtype or derivative rule.
+Argument conventions of the nodes with regions:
+
+``cond``     target "if"; args = (predicate, *inputs); regions = (then, else), both with params bound to the inputs and as
+             many outputs as the node.
+``loop``     target "for" or "while"; args = (iterable or Const(None), Tup(carried), Tup(invariant)); one region. Its params
+             are (item, *carried, *invariant) for "for" and (*carried, *invariant) for "while"; its outputs are
+             (go_on, *carried): the loop ends before the next item once ``go_on`` is false. A "while" node also carries its
+             test inside: the body runs while ``go_on`` held, and the first entry is decided by kwargs ``enter``.
+             The node's outputs are the final carried values.
+``context``  target "with"; args = (manager, *inputs); one region run inside ``with manager:``.
+"""
+
+from __future__ import annotations
+
+from janusc.lowering.ir import Effect, Op
+from janusc.registry import Registry
+
+OPS: Registry[str, Op] = Registry("ops")
+
+
+def _op(name: str, effect: Effect, summary: str, regions: int = 0) -> Op:
+    return OPS.register(name, Op(name, effect, summary, regions))
+
+
+# tensor computation
+TORCH = _op("torch", Effect.PURE, "call of the torch function with the dotted name target")
+TORCH_RANDOM = _op("torch.random", Effect.RANDOM, "the same, drawing from a generator")
+TORCH_WRITE = _op("torch.write", Effect.WRITE, "the same, changing one of its arguments in place")
+METHOD = _op("method", Effect.PURE, "method target of args[0], a tensor or immutable host object")
+METHOD_RANDOM = _op("method.random", Effect.RANDOM, "the same, drawing from a generator")
+METHOD_READ = _op("method.read", Effect.READ, "method target of args[0], a mutable container that is only read")
+METHOD_WRITE = _op("method.write", Effect.WRITE, "method target of args[0], which it changes in place")
+MODULE_CALL = _op("module.call", Effect.RANDOM, "args[0] is a library module, called through its own __call__")
+
+# operators on tensors and host values; target is a name of the operator module, or is, is_not, in, not_in, not
+OPERATOR = _op("operator", Effect.PURE, "operator target on args")
+OPERATOR_READ = _op("operator.read", Effect.READ, "operator target on args, one of them a mutable container")
+OPERATOR_WRITE = _op("operator.write", Effect.WRITE, "in-place operator (iadd ...), setitem or delitem on args[0]")
+ATTRIBUTE = _op("attribute", Effect.PURE, "attribute target of args[0] that no write in the graph changes (shape, dtype, T)")
+
+# host values
+BUILTIN = _op("builtin", Effect.PURE, "builtin function target on args")
+BUILTIN_READ = _op("builtin.read", Effect.READ, "builtin function target on args, one of them a mutable container")
+BUILD = _op("build", Effect.PURE, "a fresh object from the template args[0] (tuple, list, dict, slice)")
+FORMAT = _op("format", Effect.PURE, "f-string: args are the pieces; each a Const str or Tup(value, conversion, spec)")
+UNPACK = _op("unpack", Effect.PURE, "args[0] unpacked into exactly as many values as there are outputs")
+
+# state; attribute and item reads are what guards are made of
+READ_ATTR = _op("read.attr", Effect.READ, "getattr(args[0], target)")
+READ_ITEM = _op("read.item", Effect.READ, "args[0][args[1]], a list, tuple or dict")
+WRITE_ATTR = _op("write.attr", Effect.WRITE, "setattr(args[0], target, args[1])")
+WRITE_ITEM = _op("write.item", Effect.WRITE, "args[0][args[1]] = args[2], at commit; for globals too")
+WRITE_CELL = _op("write.cell", Effect.WRITE, "args[0].cell_contents = args[1]")
+DELETE_ATTR = _op("delete.attr", Effect.WRITE, "delattr(args[0], target)")
+SAVE = _op("save", Effect.WRITE, "target tensor|list|dict|set: keep args[0]'s content for rollback")
+
+# assumptions; kwargs site = Const(str): what is refuted when it fails
+ASSERT = _op(
+    "assert",
+    Effect.ASSERT,
+    "target true|false (args[0]'s truth), is|is_not (args[0], args[1]), equals (type and value, args[1] a Const), "
+    "type (type(args[0]) is args[1], a Ref or Const), length (len(args[0]) == args[1]), empty (all args are empty), "
+    "absent (args[1] not in args[0]), bound (args[0] is not UNBOUND), plain_write (no autograd history would be made "
+    "by writing args[1:] into args[0])",
+)
+
+# effects at commit
+PRINT = _op("print", Effect.DEFER, "print(*args, **kwargs) at commit; the text is made at once")
+
+# control
+COND = _op("cond", Effect.PURE, "see above", regions=2)
+LOOP = _op("loop", Effect.PURE, "see above", regions=1)
+CONTEXT = _op("context", Effect.PURE, "see above", regions=1)

@@ -1,0 +1,98 @@
+"""The passes in their order, and running them: verified after each, timed, dumped, with fuel for bisecting.
+
+Before::
+
+    a chain as the lowering made it
+
+After::
+
+    the same chain, each segment through every pass of ``PIPELINE``; host ranges are the user's and stay
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from janusc.lowering.ir import Chain, Segment
+from janusc.lowering.passes.dead_code import dead_code
+from janusc.lowering.passes.folding import folding
+from janusc.lowering.passes.hoist_asserts import hoist_asserts
+from janusc.lowering.passes.prune_saves import prune_saves
+from janusc.lowering.passes.subexpressions import subexpressions
+from janusc.lowering.rewrite import Fuel, count_nodes
+from janusc.lowering.verify import verify
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A named rewrite of one segment and why it stands where it does."""
+
+    name: str
+    run: Callable[[Segment, Fuel], Segment]
+    reason: str
+
+
+PIPELINE = (
+    Pass("folding", folding, "first: what becomes a literal makes others fold, merge and die"),
+    Pass("subexpressions", subexpressions, "shapes and guards are asked for again and again"),
+    Pass("hoist_asserts", hoist_asserts, "an assert that fails before a write has nothing to undo"),
+    Pass("dead_code", dead_code, "after merging and folding, which leave unused nodes behind"),
+    Pass("prune_saves", prune_saves, "last: fewer nodes that may fail, fewer copies to keep"),
+)
+
+
+@dataclass(frozen=True)
+class PassRecord:
+    """What one pass did to a chain."""
+
+    name: str
+    seconds: float
+    rewrites: int
+    nodes: int  # after the pass
+
+
+@dataclass(frozen=True)
+class Optimised:
+    """A chain that went through the passes, and what each of them did."""
+
+    chain: Chain
+    records: tuple[PassRecord, ...]
+
+
+Dump = Callable[[str, Chain], None]
+
+
+def optimise(chain: Chain, fuel: int | None = None, enabled: bool = True, dump: Dump | None = None) -> Chain:
+    """The chain after all passes; see ``run_passes``."""
+    return run_passes(chain, fuel, enabled, dump).chain
+
+
+def run_passes(chain: Chain, fuel: int | None = None, enabled: bool = True, dump: Dump | None = None) -> Optimised:
+    """Verify, then run every pass and verify its result.
+
+    ``fuel`` bounds the number of single rewrites over all passes: the smallest one that breaks a program names the
+    rewrite at fault. ``dump`` gets the name of each pass and the chain after it, first ``"lowered"`` with the input.
+    """
+    verify(chain)
+    if dump is not None:
+        dump("lowered", chain)
+    if not enabled:
+        return Optimised(chain, ())
+    tank = Fuel(fuel)
+    records = []
+    for item in PIPELINE:
+        start, before = time.perf_counter(), tank.spent
+        steps = tuple(item.run(s, tank) if isinstance(s, Segment) else s for s in chain.steps)
+        chain = replace(chain, steps=steps)
+        verify(chain)
+        records.append(PassRecord(item.name, time.perf_counter() - start, tank.spent - before, _size(chain)))
+        if dump is not None:
+            dump(item.name, chain)
+    return Optimised(chain, tuple(records))
+
+
+def _size(chain: Chain) -> int:
+    segments = [s for s in chain.steps if isinstance(s, Segment)]
+    return sum(count_nodes(s.guards) + count_nodes(s.body) for s in segments)

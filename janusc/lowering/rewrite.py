@@ -1,0 +1,84 @@
+"""Rebuilding graphs: what the passes share. Everything here is linear in the size of what it is given.
+
+A graph is immutable, so a change is a new graph; nodes that need no change are kept as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from janusc.lowering.ir import Arg, Graph, Node, Value, inputs_of, map_arg, values_of, walk
+
+Bindings = Mapping[Value, Arg]
+
+
+class Fuel:
+    """How many single rewrites may still be done; None is no limit. For finding the rewrite that breaks a program."""
+
+    def __init__(self, amount: int | None = None) -> None:
+        self.left = amount
+        self.spent = 0
+
+    def spend(self) -> bool:
+        """Take one unit if there is one."""
+        if self.left == 0:
+            return False
+        if self.left is not None:
+            self.left -= 1
+        self.spent += 1
+        return True
+
+
+def substitute_arg(arg: Arg, bindings: Bindings) -> Arg:
+    """The argument with bound values replaced."""
+
+    def change(leaf: Arg) -> Arg:
+        return bindings.get(leaf, leaf) if isinstance(leaf, Value) else leaf
+
+    changed: Arg = map_arg(arg, change)
+    return changed
+
+
+def substitute(node: Node, bindings: Bindings) -> Node:
+    """The node with bound values replaced in its arguments; the node itself where none occurs."""
+    if not bindings or not any(value in bindings for value in inputs_of(node)):
+        return node
+    args = tuple(substitute_arg(a, bindings) for a in node.args)
+    return replace(node, args=args, kwargs=tuple((k, substitute_arg(a, bindings)) for k, a in node.kwargs))
+
+
+def substitute_all(args: Iterable[Arg], bindings: Bindings) -> tuple[Arg, ...]:
+    """The arguments with bound values replaced."""
+    return tuple(substitute_arg(a, bindings) for a in args)
+
+
+def rewrite_graph(graph: Graph, change: Callable[[Graph], Graph]) -> Graph:
+    """The graph with ``change`` applied to it and to all its regions, inner ones first."""
+    nodes = [with_regions(node, change) if node.regions else node for node in graph.nodes]
+    return change(keep_if_same(graph, replace(graph, nodes=tuple(nodes))))
+
+
+def with_regions(node: Node, change: Callable[[Graph], Graph]) -> Node:
+    """The node with ``change`` applied all through its regions."""
+    regions = tuple(rewrite_graph(region, change) for region in node.regions)
+    return node if all(a is b for a, b in zip(regions, node.regions)) else replace(node, regions=regions)
+
+
+def keep_if_same(old: Graph, new: Graph) -> Graph:
+    """The old graph where the new one has the very same nodes, outputs and parameters."""
+    same_nodes = len(old.nodes) == len(new.nodes) and all(a is b for a, b in zip(old.nodes, new.nodes))
+    return old if same_nodes and old.params == new.params and old.outputs == new.outputs else new
+
+
+def used_values(graph: Graph) -> set[Value]:
+    """Every value that a node or output of the graph names; its regions are closed and have their own."""
+    used = set(values_of(graph.outputs))
+    for node in graph.nodes:
+        used.update(inputs_of(node))
+    return used
+
+
+def count_nodes(graph: Graph) -> int:
+    """The number of nodes, those of regions included."""
+    return sum(1 for _ in walk(graph))

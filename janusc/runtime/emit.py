@@ -1,0 +1,300 @@
+"""From a chain to a Python function: readable source, compiled, and known to ``linecache``.
+
+Shape of a function of one transaction::
+
+    def scale(__function__, /, x, factor=_jc_default):
+        try:
+            if factor is _jc_default: factor = __function__.__defaults__[-1]
+            if type(factor) is not float: return _jc_MISS
+        except Exception:
+            return _jc_MISS
+        try:
+            v1 = x * factor
+            return v1
+        except BaseException as _jc_caught:
+            _jc_error = _jc_caught
+        return _jc_recover(_jc_listener, _jc_error, [], __function__, (x, factor))
+
+The guards come before anything is done. What fails in the body, whatever it is, is undone, and the rest of the call
+runs eagerly: for the first segment the user's function itself, for a later one the statements from there on.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import itertools
+import keyword
+import linecache
+import re
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+from janusc.lowering.effects import COMMIT_WRITES
+from janusc.lowering.ir import FUNCTION, Chain, Graph, HostRange, Segment, Value, walk
+from janusc.runtime import regions, rng, transaction
+from janusc.runtime.backends.aten import AUTO
+from janusc.runtime.backends.base import BACKENDS, Backend
+from janusc.runtime.transaction import Listener
+from janusc.runtime.writer import Writer, tuple_text
+from janusc.sentinels import MISS, UNBOUND, Sentinel
+from janusc.types import HostType
+
+DEFAULT = Sentinel("DEFAULT")
+"""Stands in the signature for a default, which is read from the function at each call."""
+
+_EXECUTION = {
+    "_jc_MISS": MISS,
+    "_jc_default": DEFAULT,
+    "_jc_recover": transaction.recover,
+    "_jc_Deopt": transaction.Deopt,
+    "_jc_begin_run": transaction.begin_run,
+    "_jc_flush_prints": transaction.flush_prints,
+    "_jc_save_rng": rng.save_rng,
+}
+_serial = itertools.count(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Executable:
+    """Emitted code: ``run(function, *args, **kwargs)`` is the result of the call, or MISS."""
+
+    source: str
+    run: Callable[..., Any]
+    filename: str
+
+
+def emit(
+    chain: Chain,
+    *,
+    name: str,
+    parameters: inspect.Signature,
+    hosts: Mapping[str, Any],
+    listener: Listener | None = None,
+    abort_hooks: bool = False,
+    backend: Backend | str = AUTO,
+    module: str = "janusc.emitted",
+) -> Executable:
+    """Write and compile the entry function of a chain.
+
+    ``hosts`` has the outlined statements by key: functions, or templates whose ``bind(function)`` is one. ``listener``
+    is told of transactions that failed. ``abort_hooks`` lets ``force_abort`` fail a check. ``backend`` is one, or its
+    name. ``module`` is the name that warnings raised from emitted lines are filed under.
+    """
+    chosen = BACKENDS[backend] if isinstance(backend, str) else backend
+    writer = Writer(chain.objects, [FUNCTION, *parameters.parameters], chosen, abort_hooks)
+    writer.namespace.update(_EXECUTION, _jc_listener=listener)
+    short = re.sub(r"\W", "_", name.rpartition(".")[2]).strip("_") or "function"
+    short = f"{short}_" if keyword.iskeyword(short) else short
+    _Entry(writer, chain, parameters, hosts).write(short)
+    filename = f"<janusc {name} #{next(_serial)}>"
+    source = "\n".join([*(f"# {line}" for line in writer.legend), *writer.lines, ""])
+    return Executable(source, _build(source, filename, short, name, module, writer.namespace), filename)
+
+
+def _build(source: str, filename: str, short: str, name: str, module: str, namespace: dict[str, Any]) -> FunctionType:
+    namespace.update(__name__=module, __builtins__=builtins)
+    exec(compile(source, filename, "exec", dont_inherit=True), namespace)
+    # Taken out, so that the function and its globals are no cycle.
+    run: FunctionType = namespace.pop(short)
+    run.__qualname__ = name
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    weakref.finalize(run, linecache.cache.pop, filename, None).atexit = False
+    return run
+
+
+class _Entry:
+    """The entry function while it is written; ``env`` maps the user's locals to the variables that hold them."""
+
+    def __init__(self, writer: Writer, chain: Chain, parameters: inspect.Signature, hosts: Mapping[str, Any]) -> None:
+        self.writer = writer
+        self.chain = chain
+        self.parameters = list(parameters.parameters.values())
+        self.hosts = hosts
+        self.env = {FUNCTION: FUNCTION, **{p.name: p.name for p in self.parameters}}
+
+    def write(self, short: str) -> None:
+        """All of it."""
+        line = self.writer.line
+        line(f"def {short}({self._signature()}):")
+        self.writer.indent()
+        if self.writer.abort_hooks:
+            line("_jc_abort = _jc_begin_run()")
+        steps = self.chain.steps
+        if not (steps and isinstance(steps[0], Segment)):
+            self._guards(None)
+        for index, step in enumerate(steps):
+            if isinstance(step, HostRange):
+                self._host_range(step)
+            else:
+                self._segment(step, first=index == 0)
+        if not (steps and steps[-1].returns):
+            line("return None")
+        self.writer.dedent()
+
+    # the call
+
+    def _signature(self) -> str:
+        parts = [FUNCTION]
+        kinds = [p.kind for p in self.parameters]
+        starred = False
+        for index, p in enumerate(self.parameters):
+            if p.kind is not p.POSITIONAL_ONLY and (index == 0 or kinds[index - 1] is p.POSITIONAL_ONLY):
+                parts.append("/")
+            if p.kind is p.KEYWORD_ONLY and not starred:
+                parts.append("*")
+                starred = True
+            starred = starred or p.kind is p.VAR_POSITIONAL
+            stars = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
+            parts.append(f"{stars}{p.name}" + ("" if p.default is p.empty else "=_jc_default"))
+        if not kinds or kinds[-1] is inspect.Parameter.POSITIONAL_ONLY:
+            parts.append("/")
+        return ", ".join(parts)
+
+    def _defaults(self) -> list[str]:
+        """The reading of defaults, counted from the end as Python does."""
+        positional = [p for p in self.parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        sources = {p.name: f"__defaults__[{i - len(positional)}]" for i, p in enumerate(positional)}
+        sources.update((p.name, f"__kwdefaults__[{p.name!r}]") for p in self.parameters if p.kind is p.KEYWORD_ONLY)
+        having = [p.name for p in self.parameters if p.default is not p.empty]
+        return [f"if {name} is _jc_default: {name} = {FUNCTION}.{sources[name]}" for name in having]
+
+    def _arguments(self) -> str:
+        """The arguments of this call, as ``recover`` takes them."""
+        items, pairs = [], []
+        for p in self.parameters:
+            if p.kind is p.KEYWORD_ONLY:
+                pairs.append(f"{p.name!r}: {p.name}")
+            elif p.kind is p.VAR_KEYWORD:
+                pairs.append(f"**{p.name}")
+            else:
+                items.append(f"*{p.name}" if p.kind is p.VAR_POSITIONAL else p.name)
+        args = tuple_text(items)
+        return f"{args}, {{{', '.join(pairs)}}}" if pairs else args
+
+    # segments
+
+    def _guards(self, graph: Graph | None) -> None:
+        """Defaults and guards before the first step: nothing was done yet, so any failure is a miss."""
+        defaults = self._defaults()
+        if not defaults and (graph is None or not graph.nodes):
+            return
+        writer = self.writer
+        writer.line("try:")
+        writer.indent()
+        for text in defaults:
+            writer.line(text)
+        if graph is not None:
+            writer.fail = lambda site: "return _jc_MISS"
+            regions.write_nodes(writer, graph, release=False)
+            writer.fail = writer.deopt
+        writer.dedent()
+        writer.line("except Exception:")
+        writer.line("    return _jc_MISS")
+
+    def _segment(self, segment: Segment, first: bool) -> None:
+        if not first and not segment.resume:
+            raise ValueError(f"{self.chain.name}: a segment after the first needs the key of its resume function")
+        writer = self.writer
+        for name, param in zip(segment.live_ins, segment.guards.params):
+            writer.rename(param, self._variable(name))
+        if first:
+            self._guards(segment.guards)
+        body = segment.body
+        keeps_undo, prints = needs_undo(body), any(n.op.name == "print" for n in walk(body))
+        direct = segment.returns and not prints
+        starts = {"_jc_undo = []": keeps_undo, "_jc_prints = []": prints, "_jc_error = None": not direct}
+        for text in (text for text, needed in starts.items() if needed):
+            writer.line(text)
+        twin = self._twin(segment, first)
+        writer.line("try:")
+        writer.indent()
+        if not first:
+            regions.write_nodes(writer, segment.guards, release=False)
+        for param, arg in zip(body.params, segment.guards.outputs):
+            writer.alias(param, arg)
+        result = self._body(segment, direct)
+        if writer.lines[-1].endswith("try:"):
+            writer.line("pass")
+        writer.dedent()
+        writer.line("except BaseException as _jc_caught:")
+        writer.line("    _jc_error = _jc_caught")
+        margin = "" if direct else "    "
+        if not direct:
+            writer.line("if _jc_error is not None:")
+        undo = "_jc_undo" if keeps_undo else "[]"
+        writer.line(f"{margin}return _jc_recover(_jc_listener, _jc_error, {undo}, {twin})")
+        if prints:
+            writer.line("_jc_flush_prints(_jc_prints)")
+        if segment.returns and not direct:
+            writer.line(f"return {result}")
+
+    def _body(self, segment: Segment, direct: bool) -> str:
+        """The nodes and what comes out of them; returns the name of the result."""
+        writer, body = self.writer, segment.body
+        if any(rng.draws(node) for node in walk(body)):
+            tensors = [writer.expr(v) for v in body.params if not isinstance(v.type, HostType)]
+            writer.line(f"_jc_save_rng(_jc_undo, {tuple_text(tensors)})")
+        writer.last = body.nodes[-1] if body.nodes else None
+        regions.write_nodes(writer, body)
+        outputs = list(body.outputs)
+        result = ""
+        if segment.returns:
+            returned = outputs.pop(0)
+            result = writer.expr(returned)
+            if direct:
+                writer.line(f"return {result}")
+            elif not isinstance(returned, Value):
+                writer.line(f"_jc_result = {result}")
+                result = "_jc_result"
+        for name, output in zip(segment.live_outs, outputs):
+            text = writer.expr(output)
+            if not isinstance(output, Value) or not text.isidentifier():
+                text = writer.fresh(f"v_{name}")
+                writer.line(f"{text} = {writer.expr(output)}")
+            self.env[name] = text
+        return result
+
+    def _twin(self, segment: Segment, first: bool) -> str:
+        """What runs eagerly instead, as ``recover`` takes it."""
+        if first and not segment.resume:
+            return f"{FUNCTION}, {self._arguments()}"
+        return f"{self._host(segment.resume)}, {tuple_text(self._live(segment.live_ins))}"
+
+    # host ranges
+
+    def _host_range(self, step: HostRange) -> None:
+        call = f"{self._host(step.key)}({', '.join(self._live(step.live_ins))})"
+        if step.returns:
+            self.writer.line(f"return {call}", step.span)
+            return
+        names = [self.writer.fresh(f"v_{name}") for name in step.live_outs]
+        targets = f"{tuple_text(names)} = " if names else ""
+        self.writer.line(f"{targets}{call}", step.span)
+        self.env.update(zip(step.live_outs, names))
+
+    def _host(self, key: str) -> str:
+        """The outlined statements, bound to the function of this call where they depend on it."""
+        host = self.hosts[key]
+        if hasattr(host, "bind"):
+            return f"{self.writer.bind(host.bind, key)}({FUNCTION})"
+        return self.writer.bind(host, key)
+
+    def _live(self, names: tuple[str, ...]) -> list[str]:
+        return [self._variable(name) for name in names if name != FUNCTION]
+
+    def _variable(self, name: str) -> str:
+        """The variable that holds a local of the user's; one that no step has set is unbound."""
+        return self.env[name] if name in self.env else self.writer.runtime("_jc_UNBOUND", UNBOUND)
+
+
+def needs_undo(body: Graph) -> bool:
+    """Whether a body changes something before the last point where it may fail."""
+    last = body.nodes[-1] if body.nodes else None
+    return any(
+        node.op.name == "save" or rng.draws(node) or (node.op.name in COMMIT_WRITES and node is not last)
+        for node in walk(body)
+    )

@@ -1,0 +1,200 @@
+"""How a graph is written: its nodes in order, blocks by their backend, and regions as ordinary Python suites.
+
+A value that has been read for the last time is deleted on that line, so memory is given back as early as in eager mode.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from janusc.lowering.ir import Arg, Const, Graph, Node, Tup, Value, inputs_of, values_of
+from janusc.runtime.blocks import Block, last_uses, partition
+from janusc.runtime.forms import FORMS, form
+from janusc.runtime.writer import Writer, tuple_text
+from janusc.source import Span
+from janusc.types import Constant, HostType, Type
+
+_SMALL = frozenset({"NoneType", "bool", "int", "float", "complex", "str", "bytes", "torch.Size", "torch.dtype"})
+
+
+def is_small(kind: Type) -> bool:
+    """Whether holding a value of this type for a while costs nothing."""
+    return isinstance(kind, Constant) or isinstance(kind, HostType) and kind.name in _SMALL
+
+
+def write_nodes(writer: Writer, graph: Graph, release: bool = True) -> None:
+    """Every node of a graph whose parameters have names."""
+    uses = last_uses(graph)
+    blocks = {block.start: block for block in partition(graph, uses)}
+    own: set[Value] = set()
+    index = 0
+    while index < len(graph.nodes):
+        block = blocks.get(index)
+        stop = _write_block(writer, graph, block) if block is not None else index
+        if stop == index:
+            _write_node(writer, graph.nodes[index], uses)
+            stop = index + 1
+        nodes = graph.nodes[index:stop]
+        if release:
+            dead = [v for n in nodes for v in (*inputs_of(n), *n.outputs) if uses.get(v, -1) < stop]
+            own.update(v for n in nodes for v in n.outputs if writer.is_named(v))
+            _release(writer, [v for v in dead if v in own], nodes[-1])
+            own.difference_update(dead)
+        index = stop
+
+
+def _write_block(writer: Writer, graph: Graph, block: Block) -> int:
+    """Announce a block; call it, where the backend compiles it. Returns the index of the next node to write."""
+    writer.blocks += 1
+    count = block.stop - block.start
+    writer.line(f"# block {writer.blocks} ({writer.backend.name}, {count} ops)")
+    compiled = writer.backend.compile(graph, block)
+    if compiled is None:
+        return block.start
+    name = writer.bind(compiled, f"block_{writer.blocks}")
+    names = [writer.define(v) for v in block.outputs]
+    for node in graph.nodes[block.start : block.stop]:
+        writer.line("#", node.span)
+    targets = f"{tuple_text(names)} = " if names else ""
+    writer.line(f"{targets}{name}({', '.join(map(writer.expr, block.inputs))})")
+    return block.stop
+
+
+def _write_node(writer: Writer, node: Node, uses: dict[Value, int]) -> None:
+    if node.outputs and node.op.name != "unpack" and not node.regions and not any(v in uses for v in node.outputs):
+        unread = replace(node, outputs=())
+        writer.last = unread if node is writer.last else writer.last
+        node = unread
+    FORMS[node.op.name](writer, node)
+
+
+def _release(writer: Writer, values: Iterable[Value], node: Node) -> None:
+    names = dict.fromkeys(writer.expr(v) for v in values if not is_small(v.type))
+    if names:
+        writer.release(names, same_line=not node.regions and node.op.name != "assert")
+
+
+# ---- regions -----------------------------------------------------------------------------------------------------
+
+
+def _write_suite(writer: Writer, region: Graph, names: Sequence[str]) -> None:
+    """A region that runs at most once, its outputs under these names."""
+    writer.indent()
+    before = len(writer.lines)
+    counts = Counter(values_of(region.outputs))
+    inside = {v for n in region.nodes for v in n.outputs}
+    direct = set()
+    for name, output in zip(names, region.outputs):
+        if isinstance(output, Value) and output in inside and counts[output] == 1:
+            writer.rename(output, name)
+            direct.add(output)
+    write_nodes(writer, region)
+    for name, output in zip(names, region.outputs):
+        if output not in direct:
+            writer.line(f"{name} = {writer.expr(output)}")
+    _release_rest(writer, (v for v in counts if v in inside and v not in direct))
+    if len(writer.lines) == before:
+        writer.line("pass")
+    writer.dedent()
+
+
+def _release_rest(writer: Writer, values: Iterable[Value]) -> None:
+    names = [writer.expr(v) for v in values if not is_small(v.type)]
+    if names:
+        writer.release(names, same_line=False)
+
+
+def _alias_all(writer: Writer, params: Iterable[Value], args: Iterable[Arg]) -> None:
+    for param, arg in zip(params, args):
+        writer.alias(param, arg)
+
+
+@form("cond")
+def write_cond(writer: Writer, node: Node) -> None:
+    """``if v1:`` ... ``else:`` ..."""
+    predicate, *inputs = node.args
+    then, orelse = node.regions
+    _alias_all(writer, then.params, inputs)
+    _alias_all(writer, orelse.params, inputs)
+    names = [writer.define(v) for v in node.outputs]
+    writer.line(f"if {writer.expr(predicate)}:", node.span)
+    _write_suite(writer, then, names)
+    if names or orelse.nodes:
+        writer.line("else:")
+        _write_suite(writer, orelse, names)
+
+
+@form("context")
+def write_context(writer: Writer, node: Node) -> None:
+    """``with v1:`` ..."""
+    manager, *inputs = node.args
+    _alias_all(writer, node.regions[0].params, inputs)
+    names = [writer.define(v) for v in node.outputs]
+    writer.line(f"with {writer.expr(manager)}:", node.span)
+    _write_suite(writer, node.regions[0], names)
+
+
+@form("loop")
+def write_loop(writer: Writer, node: Node) -> None:
+    """``for v1 in v2:`` ... or ``while _jc_go:`` ..., carried values as variables that each turn assigns anew."""
+    iterable, carried, invariant = node.args
+    (region,) = node.regions
+    assert isinstance(carried, Tup) and isinstance(invariant, Tup)
+    names = [writer.define(v) for v in node.outputs]
+    for name, initial in zip(names, carried.items):
+        writer.line(f"{name} = {writer.expr(initial)}")
+    params = region.params[1:] if node.target == "for" else region.params
+    for name, param in zip(names, params):
+        writer.rename(param, name)
+    _alias_all(writer, params[len(names) :], invariant.items)
+    if node.target == "for":
+        item = writer.define(region.params[0])
+        writer.line(f"for {item} in {writer.expr(iterable)}:", node.span)
+        _write_turn(writer, region, names, None, node.span)
+    else:
+        go = writer.fresh("_jc_go")
+        writer.line(f"{go} = {writer.expr(dict(node.kwargs).get('enter', Const(True)))}")
+        writer.line(f"while {go}:", node.span)
+        _write_turn(writer, region, names, go, node.span)
+
+
+def _write_turn(writer: Writer, region: Graph, names: Sequence[str], flag: str | None, span: Span | None) -> None:
+    """The body of a loop: its nodes, then all carried values at once; ``flag`` is the variable a ``while`` tests."""
+    writer.indent()
+    before = len(writer.lines)
+    write_nodes(writer, region)
+    go_on, *outputs = region.outputs
+    checked = flag is None and not (isinstance(go_on, Const) and go_on.value is True)
+    condition = writer.operand(go_on)
+    targets = list(names)
+    if checked and condition in names:
+        # The flag of this turn is a carried value, which the assignment is about to replace.
+        condition = flag = writer.fresh("_jc_go")
+    if flag is not None:
+        targets.append(flag)
+        outputs.append(go_on)
+    _assign_at_once(writer, targets, outputs)
+    inside = {v for n in region.nodes for v in n.outputs}
+    _release_rest(writer, (v for v in dict.fromkeys(values_of(tuple(outputs))) if v in inside and v is not go_on))
+    if checked:
+        writer.line(f"if not {condition}: break", span)
+    if len(writer.lines) == before:
+        writer.line("pass")
+    writer.dedent()
+
+
+def _assign_at_once(writer: Writer, targets: Sequence[str], sources: Sequence[Arg]) -> None:
+    """One assignment a line where their order does not matter, else a single one for all."""
+    pairs = [(target, source) for target, source in zip(targets, sources) if writer.expr(source) != target]
+    assigned: set[str] = set()
+    in_order = True
+    for target, source in pairs:
+        in_order = in_order and not assigned & {writer.expr(v) for v in values_of(source)}
+        assigned.add(target)
+    if in_order:
+        for target, source in pairs:
+            writer.line(f"{target} = {writer.expr(source)}")
+    else:
+        writer.line(f"{', '.join(t for t, _ in pairs)} = {', '.join(writer.expr(s) for _, s in pairs)}")

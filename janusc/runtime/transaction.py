@@ -1,0 +1,281 @@
+"""The transaction: an undo log, what is deferred to the commit, and the way back to the eager twin.
+
+Comes in: the state that emitted code is about to change. Goes out: the same state, as if the body had never run,
+and the result of the eager twin. A log entry is a function with its arguments; they run last in, first out.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import CellType
+from typing import Any, Protocol, TypeVar
+
+import torch
+
+from janusc.sentinels import UNBOUND
+
+UndoLog = list[tuple[Callable[..., Any], tuple[Any, ...]]]
+Prints = list[tuple[tuple[str, ...], dict[str, Any]]]
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+class Deopt(Exception):
+    """An assumption failed inside a body; ``site`` says which, None that there is none to refute."""
+
+    def __init__(self, site: str | None) -> None:
+        super().__init__(site)
+        self.site = site
+
+
+class Listener(Protocol):
+    """Who is told of transactions that did not commit."""
+
+    def failed(self, site: str | None, error: Exception, twin_succeeded: bool) -> None:
+        """A body was rolled back because of ``error``, and its eager twin has run."""
+
+
+# ---- content of tensors and containers, kept before an in-place change ------------------------------------------
+
+
+def _restore_tensor(alias: torch.Tensor, content: torch.Tensor) -> None:
+    with torch.inference_mode() if alias.is_inference() else torch.no_grad():
+        alias.copy_(content)
+
+
+def save_tensor(undo: UndoLog, tensor: torch.Tensor) -> None:
+    """Keep the elements of a tensor.
+
+    The restoring goes through a detached alias made now, so a change of the tensor's own shape or strides does not
+    matter. Expanded dimensions are cut to one element: torch refuses to write several elements at one address.
+    """
+    alias = tensor.detach()
+    if alias.layout is torch.strided and 0 in alias.stride():
+        for dim in (d for d, stride in enumerate(alias.stride()) if stride == 0 and alias.size(d) > 1):
+            alias = alias.narrow(dim, 0, 1)
+    undo.append((_restore_tensor, (alias, alias.clone())))
+
+
+def _restore_list(target: list[Any], content: list[Any]) -> None:
+    list.__setitem__(target, slice(None), content)
+
+
+def save_list(undo: UndoLog, target: list[Any]) -> None:
+    """Keep the items of a list."""
+    undo.append((_restore_list, (target, list(target))))
+
+
+def _truncate_list(target: list[Any], length: int) -> None:
+    list.__delitem__(target, slice(length, None))
+
+
+def save_length(undo: UndoLog, target: list[Any]) -> None:
+    """Keep the length of a list that will only grow at its end."""
+    undo.append((_truncate_list, (target, len(target))))
+
+
+def _restore_dict(target: dict[Any, Any], content: list[tuple[Any, Any]]) -> None:
+    # An OrderedDict keeps its order beside the dict it derives from.
+    base: Any = OrderedDict if isinstance(target, OrderedDict) else dict
+    base.clear(target)
+    for key, value in content:
+        base.__setitem__(target, key, value)
+
+
+def save_dict(undo: UndoLog, target: dict[Any, Any]) -> None:
+    """Keep the entries of a dictionary and their order."""
+    undo.append((_restore_dict, (target, list(target.items()))))
+
+
+def _restore_set(target: set[Any], content: set[Any]) -> None:
+    set.clear(target)
+    set.update(target, content)
+
+
+def save_set(undo: UndoLog, target: set[Any]) -> None:
+    """Keep the members of a set."""
+    undo.append((_restore_set, (target, set(target))))
+
+
+SAVES: Mapping[str, Callable[[UndoLog, Any], None]] = {
+    "tensor": save_tensor,
+    "list": save_list,
+    "list.append": save_length,
+    "dict": save_dict,
+    "set": save_set,
+}
+"""What the target of a ``save`` node stands for; ``list.append`` is enough before append and extend."""
+
+
+# ---- single slots, kept before a commit that later commits may yet fail after -----------------------------------
+
+
+def _restore_key(target: MutableMapping[str, Any], key: Any, value: Any) -> None:
+    if value is not UNBOUND:
+        target[key] = value
+    elif key in target:
+        del target[key]
+
+
+def _restore_slot(owner: Any, name: str, value: Any) -> None:
+    if value is not UNBOUND:
+        setattr(owner, name, value)
+    elif name in vars(owner) if isinstance(owner, type) else hasattr(owner, name):
+        delattr(owner, name)
+
+
+def save_attr(undo: UndoLog, owner: Any, name: str) -> None:
+    """Keep an attribute of an object, class or module; a module has four places to keep one in."""
+    places = getattr(owner, "__dict__", None)
+    if type(places) is dict:
+        undo.append((_restore_key, (places, name, places.get(name, UNBOUND))))
+        if isinstance(owner, torch.nn.Module):
+            for table in ("_parameters", "_buffers", "_modules"):
+                undo.append((_restore_key, (places[table], name, places[table].get(name, UNBOUND))))
+        if name in places or not hasattr(type(owner), name):
+            return
+    held = vars(owner).get(name, UNBOUND) if isinstance(owner, type) else getattr(owner, name, UNBOUND)
+    undo.append((_restore_slot, (owner, name, held)))
+
+
+def save_item(undo: UndoLog, target: Any, key: Any) -> None:
+    """Keep one item of a list or one entry of a dictionary."""
+    if isinstance(target, list):
+        undo.append((list.__setitem__, (target, key, target[key])))
+    else:
+        undo.append((_restore_key, (target, key, target[key] if key in target else UNBOUND)))
+
+
+def _restore_cell(cell: CellType, value: Any) -> None:
+    if value is UNBOUND:
+        del cell.cell_contents
+    else:
+        cell.cell_contents = value
+
+
+def save_cell(undo: UndoLog, cell: CellType) -> None:
+    """Keep the content of a closure cell."""
+    try:
+        held = cell.cell_contents
+    except ValueError:
+        held = UNBOUND
+    undo.append((_restore_cell, (cell, held)))
+
+
+# ---- the end of a transaction -----------------------------------------------------------------------------------
+
+
+def rollback(undo: UndoLog) -> None:
+    """Undo, last change first; every entry runs, then the first error among them is raised."""
+    failure: BaseException | None = None
+    while undo:
+        restore, arguments = undo.pop()
+        try:
+            restore(*arguments)
+        except BaseException as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+
+
+def recover(
+    listener: Listener | None,
+    error: BaseException,
+    undo: UndoLog,
+    resume: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
+) -> Any:
+    """Roll back, then run the rest of the call eagerly: the result is the result of the call.
+
+    What is no ``Exception`` (an interrupt, an exit) is raised again instead. Called outside the handler that caught
+    ``error``, so an exception of the twin has the context it has in eager mode.
+    """
+    rollback(undo)
+    if not isinstance(error, Exception):
+        raise error
+    site = error.site if isinstance(error, Deopt) else None
+    # The trace holds the emitted frame, which holds the error; the twin may also raise this very object.
+    trace, error.__traceback__ = error.__traceback__, None
+    try:
+        result = resume(*args, **(kwargs or {}))
+    except BaseException:
+        if listener is not None:
+            listener.failed(site, error, False)
+        raise
+    if listener is not None:
+        error.__traceback__ = trace
+        try:
+            listener.failed(site, error, True)
+        finally:
+            error.__traceback__ = None
+    return result
+
+
+_PRINT = builtins.print
+
+
+def defer_print(prints: Prints, *args: Any, **kwargs: Any) -> None:
+    """Make the text of a print now, for the commit; a ``print`` that was replaced is for the eager twin to call."""
+    if builtins.print is not _PRINT:
+        raise Deopt(None)
+    prints.append((tuple(map(str, args)), kwargs))
+
+
+def flush_prints(prints: Prints) -> None:
+    """Print what was deferred, in order, with the same writes as the original calls."""
+    for texts, kwargs in prints:
+        _PRINT(*texts, **kwargs)
+
+
+# ---- forced failures, for tests ---------------------------------------------------------------------------------
+
+
+class ForcedAbort:
+    """One failure to be forced; ``fired`` says whether it was."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.fired = False
+
+
+_forced: ContextVar[ForcedAbort | None] = ContextVar("janusc_forced_abort", default=None)
+
+
+@contextmanager
+def force_abort(number: int) -> Iterator[ForcedAbort]:
+    """Make one assert or guard fail: the one that is checked as the ``number``-th of its run, from 0.
+
+    Acts on code emitted with ``abort_hooks``, once: after it has fired, everything runs as usual.
+    """
+    forced = ForcedAbort(number)
+    token = _forced.set(forced)
+    try:
+        yield forced
+    finally:
+        _forced.reset(token)
+
+
+def _never() -> bool:
+    return False
+
+
+def begin_run() -> Callable[[], bool]:
+    """The hook of one run of emitted code: asked before every check, it says whether to fail it."""
+    forced = _forced.get()
+    if forced is None:
+        return _never
+    checks = 0
+
+    def hook() -> bool:
+        nonlocal checks
+        checks += 1
+        if forced.fired or checks - 1 != forced.number:
+            return False
+        forced.fired = True
+        return True
+
+    return hook

@@ -1,0 +1,100 @@
+"""The one place that touches torch interfaces that are not public; by feature detection, for torch 2.11 to 2.14.
+
+Where a feature is missing, the answer is the cautious one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn.modules import module as _module
+from torch.utils import _device
+
+
+def _never() -> Any:
+    return 0
+
+
+_C: Any = torch._C
+is_tracing: Callable[[], bool] = getattr(_C, "_is_tracing", _never)
+"""Whether ``torch.jit.trace`` records the calls of this thread."""
+
+function_modes: Callable[[], int] = getattr(_C, "_len_torch_function_stack", _never)
+"""How many torch function modes are active."""
+
+dispatch_modes: Callable[[], int] = getattr(_C, "_len_torch_dispatch_stack", _never)
+"""How many torch dispatch modes are active."""
+
+_function_mode_at: Callable[[int], Any] | None = getattr(_C, "_get_function_stack_at", None)
+_DEVICE_CONTEXT: Any = getattr(_device, "DeviceContext", ())
+
+
+def watching_modes() -> bool:
+    """Whether a mode is active that sees each torch call.
+
+    The mode behind ``torch.set_default_device`` is not one: it only moves what factories make.
+    """
+    if dispatch_modes():
+        return True
+    count = function_modes()
+    if count and _function_mode_at is None:
+        return True
+    return any(not isinstance(_function_mode_at(i), _DEVICE_CONTEXT) for i in range(count))  # type: ignore[misc]
+
+
+def is_symbolic_tracing() -> bool:
+    """Whether ``torch.fx`` or an export traces the calls of this process."""
+    if torch.compiler.is_compiling():
+        return True
+    tracing = getattr(torch.fx._symbolic_trace, "is_fx_tracing", None)
+    return bool(tracing and tracing())
+
+
+_HOOKS = (
+    "_forward_hooks",
+    "_forward_pre_hooks",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+)
+_GLOBAL_HOOKS = tuple(
+    getattr(_module, name)
+    for name in (
+        "_global_forward_hooks",
+        "_global_forward_pre_hooks",
+        "_global_backward_hooks",
+        "_global_backward_pre_hooks",
+    )
+    if hasattr(_module, name)
+)
+
+
+def calls_forward_only(module: torch.nn.Module) -> bool:
+    """Whether calling the module only calls its ``forward``: no hooks of its own, none global, not compiled."""
+    if type(module).__call__ is not torch.nn.Module.__call__:
+        return False
+    state = vars(module)
+    if any(_GLOBAL_HOOKS) or any(state.get(name, True) for name in _HOOKS):
+        return False
+    return getattr(module, "_compiled_call_impl", None) is None
+
+
+HOOK_TABLES = _HOOKS
+"""The attributes of a module that hold its hooks: each is falsy where there are none."""
+
+
+def global_hook_tables() -> tuple[Any, ...]:
+    """The tables of hooks on all modules: filled and emptied in place."""
+    return _GLOBAL_HOOKS
+
+
+def has_hooks(module: torch.nn.Module) -> bool:
+    """Whether a module has hooks of its own, or a compiled call in place of its forward."""
+    state = vars(module)
+    return any(state.get(name, True) for name in _HOOKS) or getattr(module, "_compiled_call_impl", None) is not None
+
+
+def has_global_hooks() -> bool:
+    """Whether hooks are registered for all modules."""
+    return any(_GLOBAL_HOOKS)

@@ -1,0 +1,65 @@
+"""What kind of thing is called: user code to inline, library code to inline, one known op, or something opaque."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sysconfig
+import types
+from typing import Any
+
+import torch
+
+from janusc.typeinfer import torch_table
+
+
+@functools.lru_cache(maxsize=1)
+def _library_roots() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    return tuple(os.path.realpath(paths[k]) + os.sep for k in ("stdlib", "platstdlib", "purelib", "platlib") if k in paths)
+
+
+_TORCH_ROOT = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_OWN_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def is_torch_code(code: types.CodeType) -> bool:
+    """Whether a code object belongs to the torch package, whose own global names are taken as fixed."""
+    return code.co_filename.startswith(_TORCH_ROOT)
+
+
+def is_library_code(code: types.CodeType) -> bool:
+    """Whether a code object belongs to the standard library or an installed package."""
+    return os.path.realpath(code.co_filename).startswith(_library_roots()) or is_torch_code(code)
+
+
+def is_own_code(code: types.CodeType) -> bool:
+    return code.co_filename.startswith(_OWN_ROOT)
+
+
+# modules of torch whose functions are inlined from source: the forwards of nn layers
+_INLINED = ("torch.nn.modules.", "torch.nn.utils.parametrize")
+
+
+def is_inlined(function: types.FunctionType) -> bool:
+    """Whether a Python function is converted with its own source at the call."""
+    code = function.__code__
+    if is_own_code(code):
+        return os.sep + "demo" + os.sep in code.co_filename
+    if is_torch_code(code):
+        return (function.__module__ or "").startswith(_INLINED)
+    return not is_library_code(code)
+
+
+def is_opaque_module(cls: type) -> bool:
+    """Library modules whose call is one known op without effects of its own."""
+    return issubclass(cls, torch_table.OPAQUE_MODULES) and cls.__module__.startswith("torch.nn.")
+
+
+def describe(obj: Any) -> str:
+    """A short name of a callee for a diagnostic."""
+    name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None)
+    module = getattr(obj, "__module__", None)
+    if name is None:
+        return type(obj).__qualname__
+    return f"{module}.{name}" if module and module != "builtins" else str(name)

@@ -1,0 +1,124 @@
+"""The probes of an instrumented call: they record into a profile and hand on the very value they were given.
+
+A probe never runs user code, with one exception: ``truth`` calls ``bool`` on a tested value in the place of the test
+itself, so that a ``__bool__`` runs once, as in the plain call.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from janusc import marks, torch_private
+from janusc.typeinfer import callees
+from janusc.typeinfer.profile import Profile
+from janusc.types import HostType, Type, type_name, type_of
+
+Twin = Callable[[types.FunctionType], Callable[..., Any]]
+
+
+class _Loops(threading.local):
+    """The loops this thread is in, innermost last: trips so far, and the exception being handled at entry."""
+
+    def __init__(self) -> None:
+        self.stack: list[tuple[list[int], BaseException | None]] = []
+
+
+class Recorder:
+    """The probes bound to one profile; ``twin`` gives the instrumented version of a user function that is called."""
+
+    def __init__(self, profile: Profile, twin: Twin) -> None:
+        self.profile = profile
+        self._twin = twin
+        self._loops = _Loops()
+
+    def probes(self) -> dict[str, Callable[..., Any]]:
+        """The probes by the names that instrumented code calls them."""
+        return {
+            "_jc_truth": self.truth,
+            "_jc_enter": self.enter,
+            "_jc_tick": self.tick,
+            "_jc_leave": self.leave,
+            "_jc_seen": self.seen,
+            "_jc_callee": self.callee,
+        }
+
+    def truth(self, site: str, value: Any) -> bool:
+        """The truth of a tested value; records the outcome."""
+        outcome = bool(value)
+        self.profile.branch(site, outcome)
+        return outcome
+
+    def enter(self) -> None:
+        """A loop begins."""
+        self._loops.stack.append(([0], sys.exc_info()[1]))
+
+    def tick(self) -> None:
+        """The innermost loop runs its body once more."""
+        self._loops.stack[-1][0][0] += 1
+
+    def leave(self, site: str) -> None:
+        """The innermost loop ends; its trip count counts unless it ends by an exception."""
+        trips, handled = self._loops.stack.pop()
+        if sys.exc_info()[1] is handled:
+            self.profile.trips(site, trips[0])
+
+    def seen(self, site: str, value: Any) -> Any:
+        """The value itself; records its type."""
+        self.profile.observe(site, observed_type(value))
+        return value
+
+    def callee(self, target: Any) -> Any:
+        """What to call in the place of ``target``: the instrumented twin of user code, else ``target`` itself."""
+        kind = type(target)
+        if kind is types.FunctionType:
+            return self._function(target)
+        if kind is types.MethodType:
+            return self._method(target)
+        if issubclass(kind, torch.nn.Module) and torch_private.calls_forward_only(target):
+            return self._module(target)
+        return target
+
+    def _function(self, target: types.FunctionType) -> Any:
+        original = marks.original_of(target)
+        if type(original) is types.MethodType:
+            return self._method(original)
+        function = target if original is None else original
+        if not is_user_function(function):
+            return target
+        return self._twin(function)
+
+    def _method(self, target: types.MethodType) -> Any:
+        function = target.__func__
+        if type(function) is not types.FunctionType or marks.is_opaque(target):
+            return target
+        twin = self._function(function)
+        return target if twin is function else types.MethodType(twin, target.__self__)
+
+    def _module(self, target: torch.nn.Module) -> Any:
+        if marks.is_opaque(target) or marks.is_opaque(type(target)):
+            return target
+        forward = target.forward
+        twin = self._method(forward) if type(forward) is types.MethodType else forward
+        # a library's layer keeps its own call: only user code is worth a detour around Module.__call__
+        return target if twin is forward else twin
+
+
+def is_user_function(function: Any) -> bool:
+    """Whether a callee is user code that may be looked into."""
+    if type(function) is not types.FunctionType or marks.is_opaque(function):
+        return False
+    return callees.is_inlined(function) and not callees.is_torch_code(function.__code__)
+
+
+def observed_type(value: Any) -> Type:
+    """The type of a value for the profile; a value whose type can't be told in full gets its class."""
+    try:
+        return type_of(value)
+    except (ValueError, RuntimeError):  # an int too long to print, a tensor without a readable shape
+        return HostType(type_name(type(value)))

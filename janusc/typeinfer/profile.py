@@ -1,0 +1,103 @@
+"""The record of what a function did: types, branches, trip counts per site, and the assumptions that turned out false.
+
+Everything here only climbs: a type joins upwards, a set of outcomes or of refuted sites grows, a trip count goes from
+one number to "varies". That is what bounds the number of conversions.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, Union
+
+from janusc.types import Type, join
+
+Trips = Union[int, Literal["varies"]]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A profile at one moment; two that are equal lead to the same conversion."""
+
+    types: MappingProxyType[str, Type]
+    outcomes: MappingProxyType[str, frozenset[bool]]
+    trips: MappingProxyType[str, Trips]
+    refuted: frozenset[str]
+
+
+class Profile:
+    """The observations of one function and the user code it calls, by site; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._types: dict[str, Type] = {}
+        self._outcomes: dict[str, frozenset[bool]] = {}
+        self._trips: dict[str, Trips] = {}
+        self._refuted: set[str] = set()
+        self._calls = 0
+
+    @property
+    def calls(self) -> int:
+        """How many calls have been profiled."""
+        return self._calls
+
+    def count_call(self) -> None:
+        """One more call has been profiled."""
+        with self._lock:
+            self._calls += 1
+
+    def observe(self, site: str, seen: Type) -> None:
+        """Join the type of a value seen at a site."""
+        known = self._types.get(site)
+        if known == seen:
+            return
+        with self._lock:
+            known = self._types.get(site)
+            self._types[site] = seen if known is None else join(known, seen)
+
+    def branch(self, site: str, outcome: bool) -> None:
+        """A test came out as ``outcome``."""
+        known = self._outcomes.get(site)
+        if known is not None and outcome in known:
+            return
+        with self._lock:
+            self._outcomes[site] = self._outcomes.get(site, frozenset()) | {outcome}
+
+    def trips(self, site: str, count: int) -> None:
+        """A loop ran its body ``count`` times."""
+        with self._lock:
+            self._trips[site] = count if self._trips.get(site, count) == count else "varies"
+
+    def refute(self, site: str) -> bool:
+        """An assumption made at a site was false; it is never made again. Whether that was news."""
+        with self._lock:
+            news = site not in self._refuted
+            self._refuted.add(site)
+            return news
+
+    def type_at(self, site: str) -> Type | None:
+        """The join of the types seen at a site, or None where it was never reached."""
+        return self._types.get(site)
+
+    def outcomes(self, site: str) -> frozenset[bool]:
+        """The outcomes of a test seen so far."""
+        return self._outcomes.get(site, frozenset())
+
+    def trip_count(self, site: str) -> Trips | None:
+        """The one trip count of a loop, "varies", or None where it was never reached."""
+        return self._trips.get(site)
+
+    def is_refuted(self, site: str) -> bool:
+        """Whether an assumption at the site turned out false."""
+        return site in self._refuted
+
+    def snapshot(self) -> Snapshot:
+        """A frozen copy."""
+        with self._lock:
+            return Snapshot(
+                MappingProxyType(dict(self._types)),
+                MappingProxyType(dict(self._outcomes)),
+                MappingProxyType(dict(self._trips)),
+                frozenset(self._refuted),
+            )

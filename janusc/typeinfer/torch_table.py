@@ -1,0 +1,159 @@
+"""What torch's functions and methods do beside computing: the table of the outside world for tensors.
+
+Names, never implementations: a function is called as the user called it. What is not listed here and is not one of torch's
+overridable tensor functions is an opaque call.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+_FACTORIES = (
+    "zeros ones empty full arange linspace logspace eye range tensor as_tensor scalar_tensor from_numpy zeros_like ones_like "
+    "empty_like full_like tril_indices triu_indices complex polar cartesian_prod block_diag broadcast_tensors broadcast_shapes "
+    "meshgrid einsum atleast_1d atleast_2d atleast_3d is_tensor is_floating_point is_complex numel result_type can_cast "
+    "promote_types empty_strided hann_window hamming_window bartlett_window blackman_window kaiser_window is_grad_enabled "
+    "get_default_dtype finfo iinfo Size"
+).split()
+
+_RANDOM = frozenset(
+    "rand randn randint randperm rand_like randn_like randint_like bernoulli multinomial normal poisson dropout alpha_dropout "
+    "feature_dropout feature_alpha_dropout dropout1d dropout2d dropout3d rrelu gumbel_softmax fractional_max_pool2d "
+    "fractional_max_pool3d fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices "
+    "scaled_dot_product_attention multi_head_attention_forward native_dropout svd_lowrank pca_lowrank".split()
+)
+_RANDOM_METHODS = frozenset(
+    "bernoulli multinomial normal_ uniform_ exponential_ geometric_ log_normal_ cauchy_ random_ bernoulli_".split()
+)
+
+# statistics written by position: (index of the argument, keyword) where the function updates it in place
+_STATISTICS = {"batch_norm": ((1, "running_mean"), (2, "running_var")), "instance_norm": ((1, "running_mean"), (2, "running_var"))}
+
+# tensor methods that change geometry, storage or history, or talk to the world: left to ordinary Python
+HOST_METHODS = frozenset(
+    "backward register_hook register_post_accumulate_grad_hook requires_grad_ retain_grad set_ resize_ resize_as_ share_memory_ "
+    "apply_ map_ map2_ t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_ swapaxes_ detach_ rename_ names align_to "
+    "pin_memory record_stream storage untyped_storage storage_type data_ptr numpy __array__ __dlpack__ module_load "
+    "sparse_resize_ sparse_resize_and_clear_ copy_sparse_to_sparse_ is_shared refine_names set_data unsafe_set_data".split()
+)
+ATTRIBUTES = frozenset("shape dtype ndim device layout T mT H mH real imag is_cuda itemsize requires_grad is_leaf is_sparse".split())
+
+# may return (a view of) an argument, depending on sizes, strides or values
+_MAY_ALIAS = frozenset(
+    "contiguous reshape reshape_as flatten to type type_as float double half bfloat16 int long short char byte bool cpu cuda "
+    "squeeze ravel clone_if as_tensor expand_as view_as conj resolve_conj resolve_neg broadcast_tensors atleast_1d atleast_2d "
+    "atleast_3d positive dropout alpha_dropout dropout1d dropout2d dropout3d feature_dropout pad sum_to_size".split()
+)
+
+_METADATA_METHODS = frozenset("size dim numel stride element_size nelement ndimension is_contiguous is_floating_point is_complex".split())
+
+# parameters of library modules whose forward is one known op: no effects beside the generator
+OPAQUE_MODULES: tuple[type, ...] = (
+    torch.nn.RNNBase,
+    torch.nn.MultiheadAttention,
+    torch.nn.TransformerEncoderLayer,
+    torch.nn.TransformerDecoderLayer,
+    torch.nn.TransformerEncoder,
+    torch.nn.TransformerDecoder,
+    torch.nn.Transformer,
+    torch.nn.CTCLoss,
+    torch.nn.AdaptiveLogSoftmaxWithLoss,
+)
+
+_NAMESPACES: tuple[tuple[str, Any], ...] = (
+    ("torch", torch),
+    ("torch.nn.functional", F),
+    ("torch.linalg", torch.linalg),
+    ("torch.fft", torch.fft),
+    ("torch.special", torch.special),
+)
+
+
+@functools.lru_cache(maxsize=1)
+def _tables() -> tuple[dict[int, str], dict[int, Any]]:
+    """Dotted names of the convertible functions by identity, and the functions kept so that identities stay theirs."""
+    overridable = torch.overrides.get_overridable_functions()
+    allowed = {id(f) for functions in overridable.values() for f in functions if not isinstance(f, property)}
+    allowed.update(id(getattr(torch, name)) for name in _FACTORIES if hasattr(torch, name))
+    names: dict[int, str] = {}
+    kept: dict[int, Any] = {}
+    for prefix, namespace in _NAMESPACES:
+        for name in sorted(vars(namespace)):
+            f = getattr(namespace, name)
+            random_factory = prefix == "torch" and name in _RANDOM
+            if not name.startswith("_") and callable(f) and (id(f) in allowed or random_factory) and id(f) not in names:
+                names[id(f)], kept[id(f)] = f"{prefix}.{name}", f
+    for loss in ("linear", "gelu", "log_sigmoid", "adaptive_avg_pool2d"):  # builtins that F re-exports under its own name
+        f = getattr(F, loss, None)
+        if f is not None and id(f) not in names:
+            names[id(f)], kept[id(f)] = f"torch.nn.functional.{loss}", f
+    return names, kept
+
+
+def torch_name(f: Any) -> str | None:
+    """The dotted public name of a convertible torch function, or None."""
+    names, kept = _tables()
+    return names[id(f)] if kept.get(id(f)) is f else None
+
+
+def last_name(dotted: str) -> str:
+    return dotted.rsplit(".", 1)[-1]
+
+
+def is_random(name: str, kwargs: dict[str, Any]) -> bool:
+    """Whether the function of this last name may draw from a generator."""
+    return name in _RANDOM or name in _RANDOM_METHODS
+
+
+@functools.lru_cache(maxsize=None)
+def _flag_index(function: Any) -> int | None:
+    """The position of the parameter ``inplace`` of a Python function."""
+    if not isinstance(function, types.FunctionType):
+        return None
+    names = list(inspect.signature(function).parameters)
+    return names.index("inplace") if "inplace" in names else None
+
+
+def written_arguments(
+    function: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], truth: Callable[[Any], bool]
+) -> list[Any]:
+    """The arguments (as given) that a function changes in place; ``truth`` decides what may be a flag."""
+    written: list[Any] = []
+    flag = _flag_index(function)
+    if flag is not None and flag < len(args) and truth(args[flag]):
+        written.append(args[0])
+    if name.endswith("_") and not name.endswith("__") and args:
+        written.append(args[0])
+    if "out" in kwargs:
+        written.append(kwargs["out"])
+    if "inplace" in kwargs and args and truth(kwargs["inplace"]):
+        written.append(args[0])
+    for index, keyword in _STATISTICS.get(name, ()):
+        statistic = kwargs.get(keyword, args[index] if index < len(args) else None)
+        if statistic is not None:
+            written.append(statistic)
+    return written
+
+
+def may_alias(name: str) -> bool:
+    """Whether the result may share memory with an argument for some sizes or values."""
+    return name in _MAY_ALIAS
+
+
+def is_metadata(name: str) -> bool:
+    return name in _METADATA_METHODS
+
+
+def is_tensor_method(name: str) -> bool:
+    """Whether ``name`` is a method of torch.Tensor that may stand in a graph."""
+    if name in HOST_METHODS or name.startswith("__") or not hasattr(torch.Tensor, name):
+        return False
+    attribute = getattr(torch.Tensor, name)
+    return callable(attribute) and not isinstance(attribute, property)

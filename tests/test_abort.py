@@ -1,0 +1,64 @@
+"""Abort everywhere: each check in every corpus graph is made to fail, one at a time, and all must equal eager."""
+
+import contextlib
+import functools
+import os
+from collections.abc import Iterator
+
+import pytest
+from corpus import PROGRAMS
+
+import janusc as janus
+from janusc.runtime.transaction import force_abort
+from janusc.testing import differences, record, report
+
+EVERY = os.environ.get("JANUSC_FUZZ") == "1"
+
+
+def run(name, number):
+    """One run of a program with the ``number``-th check failing in the first call that has so many."""
+    fired = []
+
+    @contextlib.contextmanager
+    def around():
+        if any(fired):
+            yield
+            return
+        with force_abort(number) as forced:
+            yield
+        fired.append(forced.fired)
+
+    compiler = functools.partial(janus.compile, backend="aten", warmup=1, abort_hooks=True)
+    return record(PROGRAMS[name].world, compiler, around=around), any(fired)
+
+
+def numbers() -> Iterator[int]:
+    """All of them, or the first few and then ever fewer, to keep the time of a long graph within bounds."""
+    number = 0
+    while True:
+        yield number
+        number += 1 if EVERY else 1 + number // 4
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_abort_equals_eager(name):
+    eager = record(PROGRAMS[name].world)
+    for number in numbers():
+        trace, fired = run(name, number)
+        found = differences(eager, trace)
+        assert not found, f"check {number} failing: {report(found, len(trace.calls))}"
+        if not fired:
+            break
+
+
+def test_a_forced_abort_falls_back():
+    trace, fired = run("straight.arithmetic", 0)
+    assert fired
+    (target,) = trace.decorated
+    assert janus.stats(target).fallbacks + janus.stats(target).guard_misses >= 1
+
+
+def test_beyond_the_last_check_nothing_fails():
+    trace, fired = run("straight.arithmetic", 100_000)
+    assert not fired
+    assert janus.stats(trace.decorated[0]).fallbacks == 0

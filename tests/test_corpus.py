@@ -1,0 +1,52 @@
+"""Every corpus program in every mode is equal to eager, and runs in as few graphs as it says."""
+
+import functools
+
+import pytest
+from corpus import PROGRAMS
+
+import janusc as janus
+from janusc.testing import differences, record, report
+
+MODES = {
+    "emitted": {"passes": True},
+    "no-passes": {"passes": False},
+    "interpreter": {"executor": "interpreter"},
+}
+
+
+@functools.cache
+def eager(name):
+    return record(PROGRAMS[name].world)
+
+
+def compiler(**options):
+    return functools.partial(janus.compile, backend="aten", warmup=1, **options)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_eager_runs_are_alike(name):
+    again = record(PROGRAMS[name].world)
+    assert not differences(eager(name), again)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_equal_to_eager(name, mode):
+    program = PROGRAMS[name]
+    trace = record(program.world, compiler(**MODES[mode]))
+    found = differences(eager(name), trace)
+    assert not found, report(found, len(trace.calls))
+    faults = [text for text in trace.notices if "JC4" in text]
+    assert not faults, faults[0]
+    stats = [janus.stats(target) for target in trace.decorated]
+    if program.graph:
+        why = "\n".join(str(janus.explain(target)) for target in trace.decorated)
+        assert sum(s.graph_calls for s in stats) > 0, why
+    if program.max_graphs is not None:
+        assert max(s.graphs for s in stats) <= program.max_graphs
+
+
+def test_the_corpus_is_large_enough():
+    assert len(PROGRAMS) >= 50
+    assert len({name.partition(".")[0] for name in PROGRAMS}) == 8
