@@ -179,9 +179,9 @@ def _leave(options: Options, target: Any, culprit: Any) -> Any:
 
 def _converter() -> Converter:
     """The pipeline, imported late: a program that only imports the package does not wait for the compiler's parts."""
-    from janusc import pipeline
+    from janusc.pipeline import convert
 
-    return pipeline.convert
+    return convert
 
 
 def _state(target: Any) -> CompiledFunction:

@@ -18,7 +18,8 @@ CODES: Registry[str, str] = Registry("diagnostic codes")
 
 def define(code: str, summary: str) -> str:
     """Declare a diagnostic code and return it; a code declared twice raises KeyError."""
-    return CODES.register(code, summary)
+    CODES.register(code, summary)
+    return code
 
 
 @dataclass(frozen=True)

@@ -245,7 +245,7 @@ class CompiledFunction:
         else:
             text = f"janusc: {self.name} runs without graphs.\n{verdict}"
         place = self.span or Span("<unknown>", 1)
-        warnings.warn_explicit(text, JanusWarning, place.filename, place.line, self.module or None)
+        warnings.warn_explicit(text, JanusWarning, place.filename, place.line, self.module or "<unknown>")
 
     # ---- what the specialisations report
 

@@ -109,8 +109,7 @@ def _bare(parsed: ParsedFunction, tree: Any) -> Any:
         )
         if wanted
     ]
-    # what only an inner function assigns, by nonlocal, is no local of this one yet
-    known = ((found.stores | found.deletes) - found.rebound) | set(names.parameter_names(args))
+    known = found.assigned | found.deletes | set(names.parameter_names(args))
     forgotten = sorted(((found.loads | found.rebound) & parsed.local_names) - known)
     body = list(tree.body)
     start = 1 if body and _is_docstring(body[0]) else 0

@@ -22,15 +22,24 @@ _CONSUMERS = frozenset("sum any all min max tuple list set frozenset dict sorted
 
 @dataclass(frozen=True)
 class Names:
-    """The names of some statements; ``captured`` are those an inner function keeps, ``rebound`` those it assigns."""
+    """The names of some statements.
+
+    ``assigned`` are those they assign themselves, ``rebound`` those that an inner function assigns by ``nonlocal``;
+    ``captured`` are those that an inner function keeps.
+    """
 
     loads: frozenset[str]
-    stores: frozenset[str]
+    assigned: frozenset[str]
     deletes: frozenset[str]
     captured: frozenset[str]
     rebound: frozenset[str]
     global_names: frozenset[str]
     nonlocal_names: frozenset[str]
+
+    @property
+    def stores(self) -> frozenset[str]:
+        """The names assigned, here or by an inner function."""
+        return self.assigned | self.rebound
 
 
 @dataclass
@@ -88,7 +97,7 @@ def parameter_names(arguments: Any) -> tuple[str, ...]:
 def free_in_function(node: Any) -> tuple[Names, frozenset[str]]:
     """The names of a function's body, and those it takes from outside."""
     inner = names_of(node.body)
-    own = (inner.stores | inner.deletes | set(parameter_names(node.args))) - inner.global_names - inner.nonlocal_names
+    own = (inner.assigned | inner.deletes | set(parameter_names(node.args))) - inner.global_names - inner.nonlocal_names
     rebound = inner.rebound - own
     return inner, (inner.loads | inner.nonlocal_names | rebound) - own - inner.global_names
 
@@ -147,9 +156,8 @@ def _function(node: Any, scope: _Scope) -> None:
     free -= parameters
     scope.loads |= free
     scope.captured |= free
-    changed = ((inner.nonlocal_names & (inner.stores | inner.deletes)) | inner.rebound) & free
+    changed = ((inner.nonlocal_names & (inner.assigned | inner.deletes)) | inner.rebound) & free
     scope.rebound |= changed
-    scope.stores |= changed
     if not isinstance(node, gast.Lambda):
         scope.stores.add(node.name)
 
@@ -161,9 +169,8 @@ def _class(node: Any, scope: _Scope) -> None:
     taken = inner.loads - inner.global_names - {"__class__"}
     scope.loads |= taken
     scope.captured |= inner.captured - {"__class__"}
-    changed = (inner.nonlocal_names & inner.stores) | (inner.rebound - {"__class__"})
+    changed = (inner.nonlocal_names & inner.assigned) | (inner.rebound - {"__class__"})
     scope.rebound |= changed
-    scope.stores |= changed
     scope.stores.add(node.name)
 
 

@@ -125,7 +125,7 @@ def _parse(function: types.FunctionType) -> ParsedFunction:
     inner = names.names_of(tree.body)
     parameters = names.parameter_names(tree.args)
     outer = inner.global_names | inner.nonlocal_names
-    local_names = (inner.stores | inner.deletes | frozenset(parameters)) - outer
+    local_names = (inner.assigned | inner.deletes | frozenset(parameters)) - outer
     _refuse_frame_readers(tree, local_names, found)
     _refuse_finally_jumps(tree, found)
     super_names = ("super" in local_names or "super" in function.__globals__, "__class__" in code.co_freevars)

@@ -27,6 +27,7 @@ Files in reading order:
     iterate         what a loop or a star runs over
     loops           loops, unrolled or kept as loop nodes
     lower_expr      expressions
+    comprehension   comprehensions, as the loops they stand for
     lower_operator  operators, comparisons and truth
     lower_attr      attribute access, after Python's own lookup order
     lower_state     names and items: guarded reads, own writes, the commit
@@ -35,5 +36,6 @@ Files in reading order:
     lower_builtin   builtin functions and classes
     lower_torch     torch functions
     lower_method    methods of tensors, host values and containers
+    lower           the whole way: from a function and a call to a chain
     passes          graph to graph, a chapter of its own
 """

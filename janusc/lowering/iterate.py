@@ -151,7 +151,7 @@ def item_sample(lo: Lowering, iterable: Any) -> Any:
         note_read(lo, ("content", id(iterable.sample), ""), iterable)
         first = iterable.sample[0]
         if type(first) in (torch.Tensor, int, float, bool, str):
-            value = transfer.meta_of(first) if isinstance(first, torch.Tensor) else first
+            value = transfer.stand_in(first) if isinstance(first, torch.Tensor) else first
             return sym(iterable.value, value)
     return None
 

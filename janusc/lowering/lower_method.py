@@ -57,7 +57,7 @@ def tensor_method(lo: Lowering, owner: Sym, name: str, args: list[Any], kwargs: 
         return emit(lo, ops.ATTRIBUTE, "ndim", (owner.value,), owner.sample.ndim, stable=lo.loop_depth == 0)
     method = getattr(torch.Tensor, name)
     written = torch_table.written_arguments(method, name, tuple(operands), kwargs, lambda flag: flag_truth(lo, flag))
-    sample = sample_call(lo, lambda *a, **k: getattr(a[0], name)(*a[1:], **k), operands, kwargs)
+    sample = sample_call(lo, lambda *a, **k: getattr(a[0], name)(*a[1:], **k), name, operands, kwargs)
     if sample is UNKNOWN:
         sample = profiled_sample(lo)
     op: Op = ops.METHOD_RANDOM if torch_table.is_random(name, kwargs) else ops.METHOD

@@ -347,7 +347,7 @@ def _homogeneous(sample: Any) -> bool:
 
 def _first_sample(sample: Any) -> Any:
     first = next(iter(sample.values())) if isinstance(sample, dict) else sample[0]
-    return transfer.meta_of(first) if isinstance(first, torch.Tensor) else first
+    return transfer.stand_in(first) if isinstance(first, torch.Tensor) else first
 
 
 def _item_sample(sample: Any, key: Any) -> Any:
@@ -356,7 +356,7 @@ def _item_sample(sample: Any, key: Any) -> Any:
             item = sample[key.value]
         except (IndexError, KeyError, TypeError):
             return UNKNOWN
-        return transfer.meta_of(item) if type(item) is torch.Tensor else UNKNOWN
+        return transfer.stand_in(item) if type(item) is torch.Tensor else UNKNOWN
     return UNKNOWN
 
 

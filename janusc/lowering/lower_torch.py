@@ -37,7 +37,7 @@ def call_torch(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, A
     if function is torch.tensor and any(tensors_in(a) for a in args):
         raise lo.refuse("JC300", "torch.tensor of tensors")
     written = torch_table.written_arguments(function, name, tuple(args), kwargs, lambda flag: flag_truth(lo, flag))
-    sample = sample_call(lo, function, args, kwargs)
+    sample = sample_call(lo, function, name, args, kwargs)
     op: Op = ops.TORCH
     if torch_table.is_random(name, kwargs):
         op = ops.TORCH_RANDOM
@@ -79,11 +79,13 @@ def _check_arguments(lo: Lowering, name: str, args: list[Any], kwargs: dict[str,
             raise lo.refuse("JC303", f"{name} draws from a generator of its own")
 
 
-def sample_call(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """A sample of the result; without one, what the profile saw at this call, or a tensor like the first operand."""
+def sample_call(lo: Lowering, function: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A sample of the result; without one, what the profile saw at this call."""
     try:
         samples = tuple(sample_of(a) for a in args)
         named = {k: sample_of(v) for k, v in kwargs.items()}
+        if torch_table.is_random(name, kwargs):
+            return transfer.apply_random(name, samples, named, lo.grad)
         return transfer.apply(function, samples, named, lo.grad)
     except transfer.NoSample:
         return profiled_sample(lo)
@@ -97,7 +99,7 @@ def profiled_sample(lo: Lowering) -> Any:
 def sample_from_type(seen: Type | None) -> Any:
     """A sample of a profiled type: kinds only."""
     if isinstance(seen, TensorType):
-        return transfer.meta_like(seen.dtype, seen.shape)
+        return transfer.stand_in_like(seen.dtype, seen.shape)
     if isinstance(seen, TupleType):
         return tuple(sample_from_type(t) for t in seen.items)
     host = seen.name if isinstance(seen, HostType) else getattr(seen, "host", None)
@@ -165,14 +167,15 @@ def call_opaque_module(lo: Lowering, module: Live, args: list[Any], kwargs: dict
 
 def sample_module(lo: Lowering, module: torch.nn.Module, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Run the layer on meta tensors standing for its parameters and buffers; the layer itself is not touched."""
-    tensors = {k: transfer.meta_of(v) for k, v in [*module.named_parameters(), *module.named_buffers()]}
+    tensors = {k: transfer.stand_in(v) for k, v in [*module.named_parameters(), *module.named_buffers()]}
     samples = tuple(sample_of(a) for a in args)
     named = {k: sample_of(v) for k, v in kwargs.items()}
 
     def run(*a: Any, **k: Any) -> Any:
         return torch.func.functional_call(module, tensors, a, k)
 
-    if isinstance(module, torch.nn.RNNBase):
-        raise transfer.NoSample("flat weights")
+    drops = any(getattr(m, "dropout", 0) or isinstance(m, torch.nn.Dropout) for m in module.modules())
+    if isinstance(module, torch.nn.RNNBase) or (module.training and drops):
+        raise transfer.NoSample("flat weights, or random numbers")
     return transfer.apply(run, samples, named, lo.grad)
 

@@ -147,7 +147,7 @@ def sample_of(abstract: Any) -> Any:
 
 def _live_sample(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return transfer.meta_of(value)
+        return transfer.stand_in(value)
     if type(value) in (list, tuple):
         return type(value)(_live_sample(v) for v in value)
     if type(value) is dict:
@@ -201,7 +201,7 @@ def lift(lo: Lowering, sample: Any, value: Value, what: str) -> Any:
     if cls in (torch.Tensor, torch.nn.Parameter):
         guard_type(lo, value, cls, what)
         try:
-            return Sym(value, transfer.meta_of(sample), pytype=cls)
+            return Sym(value, transfer.stand_in(sample), pytype=cls)
         except transfer.NoSample:
             raise lo.refuse("JC205", f"{what} is a {sample.layout} tensor") from None
     if isinstance(sample, torch.Tensor):

@@ -37,8 +37,9 @@ def verify(item: Chain | Graph) -> None:
         _verify_commit_order(item)
         return
     defined: set[Value] = set()
-    if item.steps and (not item.steps[0].live_ins or item.steps[0].live_ins[0] != FUNCTION):
-        raise VerifyError(f"{item.name}: the first live-in of a chain is {FUNCTION}")
+    for step in item.steps:
+        if isinstance(step, Segment) and step.live_ins[:1] != (FUNCTION,):
+            raise VerifyError(f"{item.name}: the first live-in of a segment is {FUNCTION}")
     for number, step in enumerate(item.steps):
         if step.returns and number != len(item.steps) - 1:
             raise VerifyError(f"{item.name}: step {number} returns but is not the last")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import sys
 import threading
 import traceback
@@ -10,7 +11,7 @@ import warnings
 import weakref
 
 import pytest
-from conversions import Fake
+from conversions import Fake, Made
 
 from janusc.diagnostics import Diagnostic, JanusWarning, Refusal
 from janusc.fallback import cache, policy, report
@@ -111,10 +112,10 @@ def test_conversions_back_off_but_never_end():
 @pytest.mark.parametrize("times", [0, 1, 2, 5])
 @pytest.mark.parametrize("bad", [((1, 2), {}), ((), {"z": 1}), ((1,), {"x": 2})])
 def test_a_wrong_call_raises_the_users_type_error(times, bad):
-    def body(listener, function, x=0, *, k=1):
-        return x * k
+    def convert(*_, listener):
+        return Made(lambda function, /, x=0, *, k=1: x * k)
 
-    f, state = wrap(Fake(body=body), warmup=1)
+    f, state = wrap(convert, warmup=1)
     for _ in range(times):
         f(1)
     args, kwargs = bad
@@ -125,8 +126,7 @@ def test_a_wrong_call_raises_the_users_type_error(times, bad):
     assert str(caught.value) == str(expected.value)
     assert caught.value.__context__ is None
     assert f(3) == 3
-    s = stats(state)
-    assert s.calls == times + 2 and s.graphs == (1 if times else s.graphs)
+    assert stats(state).calls == times + 2
 
 
 def test_a_type_error_of_the_users_own_comes_through_untouched():
@@ -223,8 +223,8 @@ def test_a_failed_conversion_of_a_call_that_fails_anyway_is_forgiven():
 
 
 def test_guards_that_never_hold_are_given_up_slowly():
-    convert = Fake(key=iter(range(10**6)).__next__)
-    convert.key = lambda *_, n=iter(range(10**6)), **__: next(n)
+    ever_new = itertools.count()
+    convert = Fake(key=lambda *_, **__: next(ever_new))
     f, state = wrap(convert, warmup=0)
     assert [f(i) for i in range(200)] == list(range(200))
     assert 2 < len(convert.asked) < 10 and stats(state).graphs == 0
@@ -251,7 +251,9 @@ def test_a_failed_assumption_is_refuted_and_the_next_call_converts():
     f, state = wrap(convert, warmup=0)
     f(1)
     convert.body = None
-    state.variants[0].run = lambda function, *a, **k: failing(lambda: "s", AssertionError())(convert.listeners[0], function, *a, **k)
+    state.variants[0].run = lambda function, *a, **k: failing(lambda: "s", AssertionError())(
+        convert.listeners[0], function, *a, **k
+    )
     assert f(2) == 2
     assert state.profile.is_refuted("s") and state.variants == ()
     assert counts(state) == (0, 1, 1)
