@@ -85,10 +85,10 @@ def emit(
     name. ``module`` is the name that warnings raised from emitted lines are filed under.
     """
     chosen = BACKENDS[backend] if isinstance(backend, str) else backend
-    writer = Writer(chain.objects, [FUNCTION, *parameters.parameters], chosen, abort_hooks)
-    writer.namespace.update(_EXECUTION, _jc_listener=listener)
     short = re.sub(r"\W", "_", name.rpartition(".")[2]).strip("_") or "function"
     short = f"{short}_" if keyword.iskeyword(short) else short
+    writer = Writer(chain.objects, [FUNCTION, short, *parameters.parameters], chosen, abort_hooks)
+    writer.namespace.update(_EXECUTION, _jc_listener=listener)
     _Entry(writer, chain, parameters, hosts).write(short)
     filename = f"<janusc {name} #{next(_serial)}>"
     source = "\n".join([*(f"# {line}" for line in writer.legend), *writer.lines, ""])
