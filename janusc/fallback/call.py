@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from janusc.diagnostics import CODES, Diagnostic, JanusError, JanusWarning, Refusal, define
-from janusc.fallback import policy
+from janusc.fallback import places, policy
 from janusc.fallback.variant import Specialisation, Variant
 from janusc.frontend import parse
 from janusc.options import Options
@@ -260,8 +260,16 @@ class CompiledFunction:
                     self._set_back()
                 self._retire(variant)
         if self.options.strict and twin_succeeded:
-            what = f"the assumption at {site} failed" if site is not None else f"its graph failed with {_reason(error)}"
+            what = f"its graph failed with {_reason(error)}"
+            if site is not None:
+                span = self.span_of_site(site)
+                what = f"the assumption at {site} failed" + (f"\n  {span}: {span.text()}" if span is not None else "")
             raise StrictError(f"{self.name} has finished this call eagerly, all its effects included: {what}")
+
+    def span_of_site(self, site: str) -> Span | None:
+        """The user's line that a site is at."""
+        filename = None if self.span is None else self.span.filename
+        return places.span_of_site(site, f"{self.module}.{self.name}", filename)
 
     def _note_failure(self, place: str | None, error: Exception, twin_succeeded: bool) -> int:
         """Write a failure down; how often there was one of its kind at the place."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,9 +10,6 @@ from janusc.fallback.variant import Specialisation, Variant
 from janusc.lowering.ir import Chain, HostRange, Segment, walk
 from janusc.lowering.printer import print_chain
 from janusc.source import Span
-
-# owner@line:column:line:column-end:kind, as the parser makes them
-_SITE = re.compile(r"(?P<owner>.*)@\d+:\d+:(?P<line>\d+):\d+-[\d:]+(#\d+)?(:.*)?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -189,28 +184,13 @@ def _failures(state: CompiledFunction) -> Iterator[str]:
 
 
 def _failure(state: CompiledFunction, failure: Failure) -> str:
-    span = _span_of_site(state, failure.site or "")
+    span = state.span_of_site(failure.site or "")
     place = failure.site or "unknown place" if span is None else f"{span}: {span.text()}"
     if failure.site is not None and state.profile.is_refuted(failure.site):
         return f"{place}\n      an assumption was false, and is not made again ({failure.site})"
     if failure.twin_succeeded:
         return f"{place}\n      {failure.error}, which eager did not raise"
     return f"{place}\n      {failure.error}, as eager raised"
-
-
-def _span_of_site(state: CompiledFunction, site: str) -> Span | None:
-    """The line of a site, in the file of the function or of the module that the site names."""
-    found = _SITE.fullmatch(site)
-    if found is None:
-        return None
-    filename = None
-    if state.span is not None and found["owner"] == f"{state.module}.{state.name}":
-        filename = state.span.filename
-    owner = found["owner"]
-    while filename is None and "." in owner:
-        owner = owner.rpartition(".")[0]
-        filename = getattr(sys.modules.get(owner), "__file__", None)
-    return None if filename is None else Span(filename, int(found["line"]))
 
 
 def _refusals(state: CompiledFunction) -> Iterator[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from janusc.diagnostics import Diagnostic
-from janusc.lowering.ir import Chain, Segment, walk
+from janusc.fallback import places
+from janusc.lowering.ir import Chain
 from janusc.sentinels import MISS
 from janusc.source import Span
 
@@ -74,16 +75,7 @@ class Variant:
         trace, made = error.__traceback__, self.made
         if trace is None or made is None:
             return None
-        line = "".join(made.source.splitlines()[trace.tb_lineno - 1 : trace.tb_lineno])
-        known = (span for span in spans_of(made.chain) if f"# {span.line}: " in line)
-        return next((span for span in known if " ".join(span.text().split())[:40] in line), None)
-
-
-def spans_of(chain: Chain) -> Iterator[Span]:
-    """The places in the user's source that the graphs of a chain come from."""
-    for step in chain.steps:
-        for graph in (step.guards, step.body) if isinstance(step, Segment) else ():
-            yield from (node.span for node in walk(graph) if node.span is not None)
+        return places.span_of_emitted_line(made.source, trace.tb_lineno, made.chain)
 
 
 def _missing(*args: Any, **kwargs: Any) -> Any:

@@ -1,8 +1,8 @@
 """Find the source of a function, and be sure that it is the source.
 
-The file is parsed and compiled once; each function and lambda in it gets a line number of its own for that compilation,
-so that its code object can be told from its neighbours' on any Python version. A function is accepted only where the
-code found that way is the code the function has.
+The file is parsed and compiled once. A function is accepted only where some code object compiled from its line is the
+code the function has; where several functions begin on one line, each is compiled once more under a line number of its
+own, to see which code is whose.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from janusc.diagnostics import Diagnostic, Refusal, define
-from janusc.source import Span, span_of
+from janusc.source import Span
 
 NO_SOURCE = define("JC101", "the source of the function can't be read")
 CHANGED_SOURCE = define("JC102", "the source found is not what the function was compiled from")
@@ -43,7 +43,7 @@ _C_TYPES = (
     types.MethodDescriptorType,
     types.ClassMethodDescriptorType,
 )
-_MARK = 1 << 20  # no source file has this many lines
+_MARK = 1 << 20
 _CACHED_FILES = 64
 
 
@@ -69,11 +69,13 @@ class _Candidate:
 
 @dataclass(frozen=True, eq=False)
 class _File:
-    """A source file: its lines, its functions in order and the code object compiled from each."""
+    """A source file: its lines, its functions, and the code objects compiled from it by first line and name."""
 
+    name: str
+    flags: int
     lines: list[str]
     candidates: tuple[_Candidate, ...]
-    codes: dict[int, types.CodeType]
+    codes: dict[tuple[int, str], list[types.CodeType]]
 
 
 _files: OrderedDict[tuple[str, int], _File] = OrderedDict()
@@ -85,20 +87,14 @@ def capture(function: types.FunctionType) -> Capture:
     refuse_kind(function)
     code = function.__code__
     file = _read_file(code, function.__globals__)
-    same_line = [
-        (index, item)
-        for index, item in enumerate(file.candidates)
-        if item.first_line == code.co_firstlineno and item.name == code.co_name
-    ]
-    found = [item for index, item in same_line if index in file.codes and same_code(file.codes[index], code)]
-    if not found:
-        raise _refusal(
-            CHANGED_SOURCE,
-            code,
-            f"the source of {code.co_name!r} is not what it was compiled from",
-            "reload the module after editing its file; code rewritten on import (such as a test's asserts) stays eager",
+    place = (code.co_firstlineno, code.co_name)
+    same_line = [index for index, item in enumerate(file.candidates) if (item.first_line, item.name) == place]
+    if not same_line or not any(same_code(known, code) for known in file.codes.get(place, ())):
+        hint = (
+            "reload the module after editing its file; code rewritten on import (such as a test's asserts) stays eager"
         )
-    chosen = _narrow(found, code)
+        raise _refusal(CHANGED_SOURCE, code, f"the source of {place[1]!r} is not what it was compiled from", hint)
+    chosen = file.candidates[same_line[0] if len(same_line) == 1 else _narrow(file, same_line, code)]
     stop = chosen.node.end_lineno or chosen.first_line
     return Capture(
         code=code,
@@ -197,20 +193,22 @@ def _read_file(code: types.CodeType, module_globals: dict[str, Any]) -> _File:
 
 
 def _parse_file(lines: list[str], filename: str, flags: int) -> _File:
-    # the future flags are given to the parser as well: they may come from outside the text, as in a doctest
-    tree = compile("".join(lines), filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+    tree = _parse_text(lines, filename, flags)
     candidates = tuple(_candidates(tree))
-    marked = [_marked(item.node) for item in candidates]
-    places = [(node.lineno, node.end_lineno) for node in marked]
-    for index, node in enumerate(marked):
-        node.lineno = node.end_lineno = _MARK + index
-    try:
-        module = compile(tree, filename, "exec", flags, dont_inherit=True)
-    finally:
-        for node, (line, end_line) in zip(marked, places):
-            node.lineno, node.end_lineno = line, end_line
-    codes = {code.co_firstlineno - _MARK: code for code in _walk_code(module) if code.co_firstlineno >= _MARK}
-    return _File(lines, candidates, codes)
+    codes: dict[tuple[int, str], list[types.CodeType]] = {}
+    for code in _walk_code(_compile(tree, filename, flags)):
+        codes.setdefault((code.co_firstlineno, code.co_name), []).append(code)
+    return _File(filename, flags, lines, candidates, codes)
+
+
+def _parse_text(lines: list[str], filename: str, flags: int) -> Any:
+    # the future flags are given to the parser as well: they may come from outside the text, as in a doctest
+    return compile("".join(lines), filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+
+
+def _compile(tree: Any, filename: str, flags: int) -> types.CodeType:
+    code: types.CodeType = compile(tree, filename, "exec", flags, dont_inherit=True)
+    return code
 
 
 def _marked(node: FunctionNode) -> Any:
@@ -243,30 +241,35 @@ def _walk_code(code: types.CodeType) -> Iterator[types.CodeType]:
         stack.extend(const for const in item.co_consts if isinstance(const, types.CodeType))
 
 
-def _narrow(found: list[_Candidate], code: types.CodeType) -> _Candidate:
-    """Of several candidates with the same code, the smallest that covers all its positions.
-
-    Before Python 3.11 code has no columns; any of the candidates does the same then.
-    """
+def _narrow(file: _File, indices: list[int], code: types.CodeType) -> int:
+    """Which of several functions that begin on one line has this code; of equal ones, the one at its columns."""
+    equal = [index for index in indices if same_code(_code_of(file, index), code)] or indices
     positions = getattr(code, "co_positions", None)
-    if len(found) == 1 or positions is None:
-        return found[0]
+    if len(equal) == 1 or positions is None:
+        # before Python 3.11 code has no columns; equal functions do the same, whichever is taken
+        return equal[0]
     places = [
         ((line, column), (end_line, end_column))
         for line, end_line, column, end_column in positions()
         if None not in (line, end_line, column, end_column) and (end_line, end_column) > (line, column)
     ]
     covering = []
-    for item in found:
-        body = item.node.body[0] if isinstance(item.node.body, list) else item.node.body
-        last = item.node.body[-1] if isinstance(item.node.body, list) else item.node.body
-        start, stop = (body.lineno, body.col_offset), (last.end_lineno or 0, last.end_col_offset or 0)
+    for index in equal:
+        body = file.candidates[index].node.body
+        first, last = (body[0], body[-1]) if isinstance(body, list) else (body, body)
+        start, stop = (first.lineno, first.col_offset), (last.end_lineno or 0, last.end_col_offset or 0)
         if all(start <= a and b <= stop for a, b in places):
-            covering.append((start, item))
-    # nested candidates end together or later start means smaller: the last start is the innermost one
-    return max(covering, key=lambda pair: pair[0])[1] if covering else found[0]
+            covering.append((start, index))
+    # of nested candidates the innermost starts last
+    return max(covering)[1] if covering else equal[0]
 
 
-def span(found: Capture) -> Span:
-    """The span of a captured function."""
-    return span_of(found.node, found.filename)
+def _code_of(file: _File, index: int) -> types.CodeType:
+    """The code of one function, known by a line number that no source file reaches.
+
+    Only one function is marked at a time: the mark of an inner function changes the code of the one around it.
+    """
+    tree = _parse_text(file.lines, file.name, file.flags)
+    node = _marked(list(_candidates(tree))[index].node)
+    node.lineno = node.end_lineno = _MARK
+    return next(code for code in _walk_code(_compile(tree, file.name, file.flags)) if code.co_firstlineno == _MARK)

@@ -164,11 +164,13 @@ class _Numbering:
                 node.orelse = self.block(node.orelse, target)
                 new = [node]
             else:
-                result.append(node)
-                continue
+                new = [node]
             result += new
+            if _FALL not in ways:
+                # what follows is never reached
+                return result
             if jumps:
-                return result + self._guarded(rest, target) if _FALL in ways else result
+                return result + self._guarded(rest, target)
         return result
 
     def _filled(self, statements: list[Any], target: _Target) -> list[Any]:
@@ -256,13 +258,13 @@ class _Numbering:
         node.body = self._filled(node.body, target)
 
     def _try(self, node: Any, target: _Target) -> None:
-        jumps = outcomes(node.body) - {_FALL}
+        # the else clause runs only where the body was not left by a jump
+        ways = outcomes(node.body)
         node.body = self._filled(node.body, target)
-        if node.orelse and jumps:
-            # the else clause of a try runs only where its body was not left by a jump
-            node.orelse = self._guarded(node.orelse, target)
+        if _FALL not in ways:
+            node.orelse = []
         else:
-            node.orelse = self.block(node.orelse, target)
+            node.orelse = (self._guarded if ways - {_FALL} else self.block)(node.orelse, target)
         for handler in node.handlers:
             handler.body = self._filled(handler.body, target)
         node.finalbody = self.block(node.finalbody, target)

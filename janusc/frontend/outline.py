@@ -16,7 +16,6 @@ from janusc.frontend import build, names
 from janusc.frontend.parse import ParsedFunction
 from janusc.sentinels import UNBOUND
 
-
 _EXTRA: Mapping[str, object] = {"_jc_unbound": UNBOUND, "_jc_name_error": NameError}
 
 

@@ -175,7 +175,7 @@ def _before(lo: Lowering, slot: Any, before: dict[Any, Any]) -> Any:
     owner = lo.written.get(slot)
     if owner is None:
         raise lo.refuse("JC251", f"{slot[2]} is written on one path only")
-    del lo.store[slot]
+    lo.store.pop(slot, None)
     if slot[0] == "attr":
         from janusc.lowering.lower_attr import live_attribute
 

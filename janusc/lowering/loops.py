@@ -6,7 +6,8 @@ nothing changes: a slot that starts as a number and becomes a tensor is carried 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 
 from janusc.frontend import names
 from janusc.lowering import ops
-from janusc.lowering.abstract import UNKNOWN, Known, Live, Sym, TupleV, Unbound
+from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, TupleV, Unbound
 from janusc.lowering.assign import assign
 from janusc.lowering.branch import (
     freeze_containers,
@@ -31,6 +32,7 @@ from janusc.lowering.iterate import UNROLL_BUDGET, item_sample, static_items, un
 from janusc.lowering.lower_state import find_slot
 from janusc.lowering.lowering import Lowering, Unconvertible, statement
 from janusc.lowering.operands import emit, escape, sample_type, sym
+from janusc.lowering.store import parts
 from janusc.sentinels import UNBOUND
 from janusc.types import ANY, HostType, TensorType
 
@@ -58,7 +60,8 @@ def run_for(lo: Lowering, node: Any, iterable: Any) -> None:
     if items is not None and len(items) * weight(node.body) <= UNROLL_BUDGET:
         point = lo.mark()
         try:
-            unroll(lo, node, items, stop)
+            with unchanged(lo, iterable):
+                unroll(lo, node, items, stop)
             return
         except Unconvertible:
             if not _may_loop(items):
@@ -67,6 +70,16 @@ def run_for(lo: Lowering, node: Any, iterable: Any) -> None:
     elif items is not None and not _may_loop(items):
         raise lo.refuse("JC263", f"{len(items)} iterations over different objects", "put the loop body into a function")
     Loop(lo, node, iterable, stop).lower()
+
+
+@contextmanager
+def unchanged(lo: Lowering, iterable: Any) -> Iterator[None]:
+    """A list that is followed item by item must not change while it is iterated."""
+    lists = [p for p in parts(iterable) if isinstance(p, (ListV, DictV))]
+    before = [(list(p.items), p.real) for p in lists]
+    yield
+    if any((list(p.items), p.real) != held for p, held in zip(lists, before)):
+        raise lo.refuse("JC265", "a list changes while it is iterated")
 
 
 def _may_loop(items: list[Any]) -> bool:

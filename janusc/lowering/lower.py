@@ -48,8 +48,9 @@ from janusc.lowering.ir import FUNCTION, Arg, Chain, Graph, HostRange, Segment, 
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering, Unconvertible
 from janusc.lowering.operands import SCALARS, escape, lift, sample_type, sym
+from janusc.lowering.split import split
 from janusc.lowering.store import parts
-from janusc.types import TensorType, Type
+from janusc.types import TensorType, TupleType, Type, join_all
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,9 @@ def lower(
 ) -> Lowered:
     """Convert a function, with the arguments of the call at hand as samples. Raises Refusal where nothing can be converted."""
     hosts: dict[int, Diagnostic | None] = {}
-    for _ in range(2 * len(list(gast.walk(parsed.tree))) + 2):
-        walk_ = Walk(parsed, function, arguments, Lowering(profile, original, is_opaque), hosts, profile)
+    pieces: dict[int, list[Any]] = {}
+    for _ in range(4 * len(list(gast.walk(parsed.tree))) + 4):
+        walk_ = Walk(parsed, function, arguments, Lowering(profile, original, is_opaque), hosts, pieces, profile)
         try:
             lowered = walk_.run()
         except Unconvertible as error:
@@ -90,7 +92,7 @@ def lower(
                 raise Refusal(error.diagnostic) from None
             if parsed.captured_writes:
                 raise Refusal(error.diagnostic) from None
-            hosts[id(walk_.current)] = error.diagnostic
+            split_off(walk_.current, error, hosts, pieces)
             continue
         if walk_.idle:  # a transaction without tensor work is better run as it is
             for statement in walk_.idle:
@@ -98,6 +100,24 @@ def lower(
             continue
         return lowered
     raise AssertionError("the set of host statements grows with every walk")
+
+
+def split_off(
+    statement: Any, error: Unconvertible, hosts: dict[int, Diagnostic | None], pieces: dict[int, list[Any]]
+) -> None:
+    """Run a statement on the host, or only the opaque call in it where what is around can stand in a graph."""
+    parts = split(statement, error.call) if error.call is not None and id(statement) not in pieces else None
+    if parts is None:
+        hosts[id(statement)] = error.diagnostic
+        return
+    pieces[id(statement)] = parts
+    alone = next(p for p in parts if isinstance(p, gast.Assign) and _is_of(p.value, error.call))
+    hosts[id(alone)] = error.diagnostic
+
+
+def _is_of(value: Any, call: Any) -> bool:
+    """Whether an expression is the call, possibly with arguments replaced by names."""
+    return value is call or (isinstance(value, gast.Call) and value.func is call.func)
 
 
 class Walk:
@@ -110,10 +130,11 @@ class Walk:
         arguments: Mapping[str, Any],
         lo: Lowering,
         hosts: dict[int, Diagnostic | None],
+        pieces: dict[int, list[Any]],
         profile: Any,
     ) -> None:
         self.parsed, self.function, self.arguments = parsed, function, arguments
-        self.lo, self.host_ids, self.profile = lo, hosts, profile
+        self.lo, self.host_ids, self.pieces, self.profile = lo, hosts, pieces, profile
         self.current: Any = None
         self.agenda: list[Any] = list(parsed.body)
         self.steps: list[Segment | HostRange] = []
@@ -121,6 +142,7 @@ class Walk:
         self.notes: list[Diagnostic] = []
         self.segment_statements: list[Any] = []
         self.idle: list[Any] = []
+        self.useful = False
         self.segment_agenda: list[Any] = list(self.agenda)
         self.live_ins: tuple[str, ...] = ()
 
@@ -129,6 +151,9 @@ class Walk:
         returned = False
         while self.agenda and not returned:
             statement = self.agenda.pop(0)
+            if id(statement) in self.pieces:
+                self.agenda[:0] = self.pieces[id(statement)]
+                continue
             self.current = statement
             if id(statement) in self.host_ids:
                 returned = self.run_on_host(statement)
@@ -143,7 +168,7 @@ class Walk:
         return self.result()
 
     def result(self) -> Lowered:
-        if not any(isinstance(s, Segment) for s in self.steps) and not self.idle:
+        if not self.useful and not self.idle:
             notes = self.notes or [Diagnostic("JC400", "there is no tensor work to convert", self.parsed.span)]
             raise Refusal(notes[0])
         chain = Chain(self.parsed.name, tuple(self.steps), self.lo.builder.objects)
@@ -236,12 +261,13 @@ class Walk:
         return key
 
     def add_segment(self, segment: Segment) -> None:
-        if is_worth(segment.body):
+        worth = is_worth(segment.body)
+        self.useful = self.useful or worth
+        branched = any(isinstance(s, gast.If) for s in self.segment_statements)
+        if worth or branched or not self.segment_statements:
             self.steps.append(segment)
-        elif self.segment_statements:
+        else:
             self.idle.extend(self.segment_statements)
-        elif segment.returns:
-            self.steps.append(segment)
 
     # ---- host ranges
 
@@ -352,7 +378,14 @@ class Walk:
             value = lo.builder.parameter(held.value.type)
             if held.is_tensor or (held.pytype is not None and held.pytype in SCALARS):
                 lo.builder.check("type", (value, lo.builder.ref(held.pytype)), name, lo.span())
-            return Sym(value, held.sample, pytype=held.pytype, element=held.element, maybe_unbound=held.maybe_unbound)
+            return Sym(
+                value,
+                held.sample,
+                stable=held.stable and not held.is_tensor,
+                pytype=held.pytype,
+                element=held.element,
+                maybe_unbound=held.maybe_unbound,
+            )
         kind = {TupleV: tuple, ListV: list, DictV: dict}.get(type(held))
         element = next((p for p in parts(held) if isinstance(p, Sym)), None)
         same = isinstance(held, (TupleV, ListV)) and all(isinstance(x, Sym) for x in held.items)
@@ -374,19 +407,33 @@ def _is_bare_return(statement: Any) -> bool:
 
 
 def assigned_types(parsed: ParsedFunction, statements: list[Any], profile: Any) -> dict[str, Type | None]:
-    """The profiled types of simple assignments among host statements; a name assigned otherwise has none."""
+    """The profiled types of the names that plain assignments among host statements set; others are left out."""
     from janusc.frontend import parse
 
-    found: dict[str, Type | None] = {}
-    for statement in statements:
-        for name in names.stores([statement]):
-            simple = isinstance(statement, gast.Assign) and len(statement.targets) == 1
-            target = statement.targets[0] if simple else None
-            if isinstance(target, gast.Name) and name not in found:
-                found[name] = profile.type_at(parse.site(parsed, statement))
-            else:
-                found[name] = None
-    return found
+    plain: dict[str, list[Type | None]] = {}
+    count: dict[str, int] = {}
+    for node in (n for s in statements for n in gast.walk(s)):
+        if isinstance(node, gast.Name) and isinstance(node.ctx, (gast.Store, gast.Del)):
+            count[node.id] = count.get(node.id, 0) + 1
+        if isinstance(node, gast.Assign) and len(node.targets) == 1:
+            seen = profile.type_at(parse.site(parsed, node))
+            seen = profile.type_at(parse.site(parsed, node.value)) if seen is None else seen
+            for name, part in _targets(node.targets[0], seen):
+                plain.setdefault(name, []).append(part)
+    return {
+        name: join_all([t for t in types if t is not None])
+        for name, types in plain.items()
+        if len(types) == count.get(name) and any(t is not None for t in types)
+    }
+
+
+def _targets(target: Any, seen: Type | None) -> list[tuple[str, Type | None]]:
+    if isinstance(target, gast.Name):
+        return [(target.id, seen)]
+    if isinstance(target, gast.Tuple) and isinstance(seen, TupleType) and len(seen.items) == len(target.elts):
+        pairs = zip(target.elts, seen.items)
+        return [(t.id, part) for t, part in pairs if isinstance(t, gast.Name)]
+    return []
 
 
 def is_worth(body: Graph) -> bool:

@@ -24,11 +24,12 @@ from janusc.lowering.abstract import (
 from janusc.lowering.ir import Const
 from janusc.lowering.lower_state import check_once, note_read, raw_attr, read, write
 from janusc.lowering.lowering import Lowering
-from janusc.lowering.operands import HOST_VALUES, emit, lift, sample_of
+from janusc.lowering.operands import HOST_VALUES, emit, lift, sample_of, sample_type
 from janusc.typeinfer import callees, torch_table, transfer
 
 _DATA_DESCRIPTORS = (pytypes.MemberDescriptorType, pytypes.GetSetDescriptorType)
 MISSING: Any = object()
+_NAMES = ("__name__", "__qualname__", "__module__", "__doc__")
 
 
 def class_lookup(cls: type, name: str) -> Any:
@@ -119,9 +120,12 @@ def class_attribute(lo: Lowering, cls: type, name: str) -> Any:
     if type(cls) is not type and type(type(cls)) is type and class_lookup(type(cls), name) is not MISSING:
         if not hasattr(cls, "__members__"):
             raise lo.refuse("JC220", f"attribute {name} of a class with a metaclass")
-    slot = ("attr", id(cls), name)
-    if slot in lo.store:
-        return lo.store[slot]
+    if name in _NAMES:
+        memo = (id(cls), "name", name)
+        if memo not in lo.memo:
+            value = lo.builder.guard(ops.READ_ATTR, name, (lo.builder.ref(cls),), sample_type(getattr(cls, name)), lo.span())
+            lo.memo[memo] = lift(lo, getattr(cls, name), value, name)
+        return lo.memo[memo]
     found = class_lookup(cls, name)
     if hasattr(cls, "__members__") and name in cls.__members__:
         return Known(getattr(cls, name))
@@ -169,7 +173,9 @@ def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
     if isinstance(sample, (list, dict, set, tuple)) and cls.__module__ in ("builtins", "collections"):
         return MethodV(owner, name) if class_lookup(cls, name) is not MISSING else _refuse_attribute(lo, sample, name)
     if isinstance(sample, pytypes.FunctionType):
-        raise lo.refuse("JC220", f"attribute {name} of a function")
+        if name not in _NAMES:
+            raise lo.refuse("JC220", f"attribute {name} of a function")
+        return read(lo, owner.value, "attr", name, getattr(sample, name), name)
     if cls.__getattribute__ is not object.__getattribute__:
         raise lo.refuse("JC222", f"{cls.__qualname__} defines __getattribute__")
     found = class_lookup(cls, name)

@@ -28,7 +28,7 @@ from janusc.lowering.abstract import (
 from janusc.lowering.lower_attr import class_lookup, get_attribute, not_overridden
 from janusc.lowering.lower_expr import closure, display_items, static_dict
 from janusc.lowering.lower_state import raw_attr, read
-from janusc.lowering.lowering import Lowering, expression, statement
+from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
 from janusc.typeinfer import callees, torch_table
 
 MAX_DEPTH = 40
@@ -37,6 +37,16 @@ MAX_RECURSION = 3
 
 @expression(gast.Call)
 def lower_call(lo: Lowering, node: Any) -> Any:
+    """A call; what can't be converted in it makes it opaque, and the statement around it may be split there."""
+    try:
+        return evaluate_call(lo, node)
+    except Unconvertible as error:
+        if error.call is None and lo.frame.caller is None and lo.frame.parent is None:
+            error.call = node
+        raise
+
+
+def evaluate_call(lo: Lowering, node: Any) -> Any:
     from janusc.lowering.lower_builtin import call_special
 
     function = lo.expr(node.func)
@@ -69,7 +79,7 @@ def call(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -
         return lower_builtin.call_known(lo, function.value, args, kwargs)
     if isinstance(function, Live):
         return call_live(lo, function, args, kwargs)
-    raise lo.refuse("JC290", f"a call of {_describe(function)}")
+    raise lo.refuse_call("JC290", f"a call of {_describe(function)}")
 
 
 def _describe(function: Any) -> str:
@@ -79,7 +89,7 @@ def _describe(function: Any) -> str:
 def call_live(lo: Lowering, function: Live, args: list[Any], kwargs: dict[str, Any]) -> Any:
     sample = function.sample
     if lo.is_opaque(sample):
-        raise lo.refuse("JC291", f"{callees.describe(sample)} is marked opaque")
+        raise lo.refuse_call("JC291", f"{callees.describe(sample)} is marked opaque")
     if isinstance(sample, torch.nn.Module):
         return call_module(lo, function, args, kwargs)
     if isinstance(sample, pytypes.FunctionType):
@@ -92,7 +102,7 @@ def call_live(lo: Lowering, function: Live, args: list[Any], kwargs: dict[str, A
         return call_partial(lo, function, args, kwargs)
     if isinstance(class_lookup(type(sample), "__call__"), pytypes.FunctionType):
         return call(lo, get_attribute(lo, function, "__call__"), args, kwargs)
-    raise lo.refuse("JC290", f"a call of {callees.describe(sample)}")
+    raise lo.refuse_call("JC290", f"a call of {callees.describe(sample)}")
 
 
 def call_partial(lo: Lowering, function: Live, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -122,11 +132,11 @@ def call_function(lo: Lowering, function: Live, args: list[Any], kwargs: dict[st
 
         return call_torch(lo, sample, args, kwargs)
     if not callees.is_inlined(sample):
-        raise lo.refuse("JC290", f"a call of {callees.describe(sample)}, which is not looked into")
+        raise lo.refuse_call("JC290", f"a call of {callees.describe(sample)}, which is not looked into")
     try:
         parsed = parse.parse(sample)
     except Refusal as refusal:
-        raise lo.refuse("JC292", f"{sample.__qualname__} can't be read: {refusal.diagnostic.message}") from None
+        raise lo.refuse_call("JC292", f"{sample.__qualname__} can't be read: {refusal.diagnostic.message}") from None
     library = callees.is_torch_code(sample.__code__)
     frame = lo.new_frame(
         parsed=parsed,
@@ -279,7 +289,7 @@ def call_module(lo: Lowering, module: Live, args: list[Any], kwargs: dict[str, A
     if class_lookup(cls, "__call__") is not torch.nn.Module.__dict__["__call__"]:
         return call(lo, get_attribute(lo, module, "__call__"), args, kwargs)
     if torch_private.has_hooks(sample) or torch_private.has_global_hooks():
-        raise lo.refuse("JC297", f"{cls.__qualname__} has hooks", "hooks run eagerly, with the module they belong to")
+        raise lo.refuse_call("JC297", f"{cls.__qualname__} has hooks", "hooks run eagerly, with the module they belong to")
     guard_hooks(lo, module)
     if callees.is_opaque_module(cls):
         from janusc.lowering.lower_torch import call_opaque_module
@@ -289,7 +299,7 @@ def call_module(lo: Lowering, module: Live, args: list[Any], kwargs: dict[str, A
         return call_bound_forward(lo, module, args, kwargs)
     forward = class_lookup(cls, "forward")
     if not isinstance(forward, pytypes.FunctionType):
-        raise lo.refuse("JC290", f"{cls.__qualname__}.forward is no plain method")
+        raise lo.refuse_call("JC290", f"{cls.__qualname__}.forward is no plain method")
     return call(lo, get_attribute(lo, module, "forward"), args, kwargs)
 
 

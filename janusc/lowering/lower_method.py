@@ -36,7 +36,7 @@ def call_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: di
         return real_method(lo, owner, name, args)
     if isinstance(owner, (Known, Sym, TupleV)) and is_plain(owner):
         return host_method(lo, owner, name, args, kwargs)
-    raise lo.refuse("JC310", f"method {name}")
+    raise lo.refuse_call("JC310", f"method {name}")
 
 
 # ---- tensors
@@ -44,11 +44,11 @@ def call_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: di
 
 def tensor_method(lo: Lowering, owner: Sym, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if name in torch_table.HOST_METHODS or not torch_table.is_tensor_method(name):
-        raise lo.refuse("JC311", f"Tensor.{name}")
+        raise lo.refuse_call("JC311", f"Tensor.{name}")
     operands = [owner, *args]
     for value in [*args, *kwargs.values()]:
         if isinstance(value, Live) and type(value.sample) not in (list, tuple):
-            raise lo.refuse("JC303", f"{name} gets an object of class {type(value.sample).__qualname__}")
+            raise lo.refuse_call("JC303", f"{name} gets an object of class {type(value.sample).__qualname__}")
     if name in ("item", "tolist"):
         return value_of(lo, owner, name)
     if name == "size" and not kwargs:
@@ -149,7 +149,7 @@ def real_method(lo: Lowering, owner: Sym, name: str, args: list[Any], holder: An
         return Sym(result.value, sample, pytype=element.pytype) if name == "pop" and isinstance(element, Sym) else result
     if name in _READS:
         return emit(lo, ops.METHOD_READ, name, operands, UNKNOWN)
-    raise lo.refuse("JC312", f"method {name} of a {owner.pytype.__name__ if owner.pytype else 'value'}")
+    raise lo.refuse_call("JC312", f"method {name} of a {owner.pytype.__name__ if owner.pytype else 'value'}")
 
 
 # ---- objects that existed before
@@ -176,7 +176,7 @@ def live_method(lo: Lowering, owner: Live, name: str, args: list[Any], kwargs: d
         return Known(None) if name not in ("pop", "setdefault") else result
     if name in _READS and type(sample) in (list, dict, tuple, set):
         return emit(lo, ops.METHOD_READ, name, (owner.value, *(escape(lo, a) for a in args)), UNKNOWN)
-    raise lo.refuse("JC312", f"method {name} of a {type(sample).__qualname__}")
+    raise lo.refuse_call("JC312", f"method {name} of a {type(sample).__qualname__}")
 
 
 def live_get(lo: Lowering, owner: Live, args: list[Any]) -> Any:
@@ -203,7 +203,7 @@ def _views(name: str, keys: list[Any], values: list[Any]) -> TupleV:
 def host_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A method of a number, text or size: computed now on known values, else a node."""
     if isinstance(owner, TupleV) or kwargs:
-        raise lo.refuse("JC310", f"method {name}")
+        raise lo.refuse_call("JC310", f"method {name}")
     if isinstance(owner, Known) and all(isinstance(a, Known) for a in args):
         try:
             result = getattr(owner.value, name)(*(a.value for a in args))

@@ -13,7 +13,7 @@ from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, SliceV,
 from janusc.lowering.ir import Op
 from janusc.lowering.lower_state import note_read, read
 from janusc.lowering.lowering import Lowering, expression
-from janusc.lowering.operands import HOST_VALUES, arg, check_bound, emit, is_stable, sample_of
+from janusc.lowering.operands import HOST_VALUES, SCALARS, arg, check_bound, emit, is_stable, sample_of
 from janusc.typeinfer import transfer
 
 BINARY: dict[type, str] = {
@@ -311,7 +311,7 @@ def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
     slot = ("content", id(sample), "")
     note_read(lo, slot, owner)
     if is_mutated(lo, owner):
-        return emit(lo, ops.OPERATOR_READ, "getitem", (owner.value, arg(lo, key)), _item_sample(sample, key))
+        return mutated_item(lo, owner, key)
     if isinstance(key, Sym) and _homogeneous(sample):
         found = emit(lo, ops.OPERATOR_READ, "getitem", (owner.value, arg(lo, key)), _first_sample(sample))
         return found
@@ -350,14 +350,20 @@ def _first_sample(sample: Any) -> Any:
     return transfer.stand_in(first) if isinstance(first, torch.Tensor) else first
 
 
-def _item_sample(sample: Any, key: Any) -> Any:
+def mutated_item(lo: Lowering, owner: Live, key: Any) -> Any:
+    """An item of a container that this transaction has changed: read at run time, its type asserted."""
+    result = emit(lo, ops.OPERATOR_READ, "getitem", (owner.value, arg(lo, key)), UNKNOWN)
+    item = UNKNOWN
     if isinstance(key, Known):
         try:
-            item = sample[key.value]
+            item = owner.sample[key.value]
         except (IndexError, KeyError, TypeError):
-            return UNKNOWN
-        return transfer.stand_in(item) if type(item) is torch.Tensor else UNKNOWN
-    return UNKNOWN
+            item = UNKNOWN
+    if type(item) not in (*SCALARS, torch.Tensor):
+        return result
+    lo.builder.check("type", (result.value, lo.builder.ref(type(item))), lo.site(lo.node, "item"), lo.span())
+    sample = transfer.stand_in(item) if isinstance(item, torch.Tensor) else item
+    return Sym(result.value, sample, pytype=type(item))
 
 
 def module_item(lo: Lowering, owner: Live, key: Any) -> Any:

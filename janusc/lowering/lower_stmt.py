@@ -21,7 +21,7 @@ _AUTOCAST = tuple(
 )
 
 
-@statement(gast.Pass)
+@statement(gast.Pass, gast.Nonlocal, gast.Global)
 def lower_pass(lo: Lowering, node: Any) -> None:
     pass
 

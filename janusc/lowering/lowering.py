@@ -5,6 +5,7 @@ The families of constructs are in the ``lower_*`` files, each registering its no
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,9 @@ import gast
 
 from janusc.diagnostics import Diagnostic
 from janusc.frontend import parse
-from janusc.lowering.abstract import Frame, Live, Unbound
+from janusc.lowering.abstract import DictV, Frame, ListV, Live, Unbound
 from janusc.lowering.builder import Builder
-from janusc.lowering.store import Slot, Store
+from janusc.lowering.store import Slot, Store, parts
 from janusc.registry import Registry
 from janusc.source import Span, span_of
 
@@ -26,9 +27,10 @@ STATEMENTS: Registry[type, Callable[[Lowering, Any], None]] = Registry("statemen
 class Unconvertible(Exception):
     """This statement can't stand in a graph; the diagnostic says why."""
 
-    def __init__(self, diagnostic: Diagnostic) -> None:
+    def __init__(self, diagnostic: Diagnostic, call: Any = None) -> None:
         super().__init__(str(diagnostic))
         self.diagnostic = diagnostic
+        self.call = call  # the opaque call that could run on its own, in the root frame
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,13 @@ class Lowering:
     def site(self, node: Any, kind: str | None = None) -> str:
         return parse.site(self.frame.parsed, node, kind)
 
+    def refuse_call(self, code: str, message: str, hint: str = "") -> Unconvertible:
+        """The same for an opaque call: what is around it may still be converted."""
+        error = self.refuse(code, message, hint)
+        in_root = self.frame.caller is None and self.frame.parent is None
+        error.call = self.node if in_root and isinstance(self.node, gast.Call) else None
+        return error
+
     def refuse(self, code: str, message: str, hint: str = "", node: Any = None) -> Unconvertible:
         """The exception to raise for a construct that can't stand in a graph."""
         effect = "this statement runs eagerly; results unaffected"
@@ -109,14 +118,18 @@ class Lowering:
 
     def mark(self) -> tuple[Any, ...]:
         """A point of the walk that ``rewind`` returns to."""
-        containers = list(self.written_containers)
-        return self.store.snapshot(), self.builder.mark(), dict(self.written), containers, self.frame, self.loop_depth
+        followed = {id(p): p for v in self.store.values() for p in parts(v) if isinstance(p, (ListV, DictV))}
+        contents = [(p, copy.copy(p.items), p.real) for p in followed.values()]
+        state = dict(self.written), list(self.written_containers), self.frame, self.loop_depth
+        return self.store.snapshot(), self.builder.mark(), contents, state
 
     def rewind(self, point: tuple[Any, ...]) -> None:
         """Undo a part of the walk; reads and guards it made stay, and do no harm."""
-        store, nodes, self.written, self.written_containers, self.frame, self.loop_depth = point
-        self.written, self.written_containers = dict(self.written), list(self.written_containers)
+        store, nodes, contents, (written, containers, self.frame, self.loop_depth) = point
+        self.written, self.written_containers = dict(written), list(containers)
         self.store.restore(store)
+        for container, items, real in contents:
+            container.items, container.real = copy.copy(items), real
         self.builder.rewind(nodes)
 
     # ---- frames and locals

@@ -12,10 +12,10 @@ After::
     try:
         for x in xs:
             _jc_tick()
-            if _jc_truth("…:3:11:Test", x > 0):
-                y = _jc_seen("…:4:12:Assign", _jc_seen("…:4:16:Call", _jc_callee(f)(x)))
+            if _jc_truth("…:3:11-16:CompareTest", x > 0):
+                y = _jc_seen("…:4:12-20:Assign", _jc_seen("…:4:16-20:Call", _jc_callee(f)(x)))
     finally:
-        _jc_leave("…:2:8:For")
+        _jc_leave("…:1:0-3:20:For")
 
 Positions are the user's, so tracebacks, warnings and line events name the user's lines. Functions defined inside are
 left as they are: they are instrumented when they are called.
@@ -56,7 +56,7 @@ def truth_site(parsed: ParsedFunction, tested: Any) -> str:
     That is the test of an ``if``, ``while``, ``assert``, conditional expression or comprehension, the guard of a
     ``case``, the operand of ``not``, and each operand of an ``and`` or ``or`` that stands in such a place.
     """
-    return parse.site(parsed, tested, "Test")
+    return parse.site(parsed, tested, f"{type(tested).__name__}Test")
 
 
 def parameter_site(parsed: ParsedFunction, parameter: Any) -> str:

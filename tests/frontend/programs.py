@@ -142,9 +142,7 @@ class World:
         return Manager(self, number, True)
 
     def names(self) -> dict[str, Any]:
-        return {
-            name: getattr(self, name) for name in ("mark", "tick", "ask", "items", "manager", "swallower")
-        }
+        return {name: getattr(self, name) for name in ("mark", "tick", "ask", "items", "manager", "swallower")}
 
 
 class Manager:

@@ -232,7 +232,7 @@ def region(outer, params, outputs):
 
 @st.composite
 def chains(draw):
-    """A chain of one segment: reads and asserts in the guards, anything in the body, writes to attributes at its end."""
+    """A chain of one segment: reads and asserts in the guards, anything in the body, then writes."""
     numbers = iter(range(10000))
     guards = Scope(draw, numbers, 0)
     guards.params = [guards.define(kind) for kind in (HostType("function"), *PARAMS)]

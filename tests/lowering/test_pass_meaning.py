@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, note
 from hypothesis import strategies as st
-from graph_strategies import chains, inputs_for
+from lowering.graph_strategies import chains, inputs_for
 
 from janusc.lowering.ir import Segment, walk
 from janusc.lowering.passes import pipeline
@@ -73,7 +73,8 @@ def test_each_pass_alone_keeps_the_meaning_and_settles(item, chain):
     assert behaviour(replace(chain, steps=(once,)), 2) == behaviour(chain, 2)
     fuel = Fuel()
     item.run(once, fuel)
-    assert fuel.spent == 0 or item.name in ("dead_code",)
+    if item.name != "dead_code":  # what goes from a nested region may leave more unused around it
+        assert fuel.spent == 0
 
 
 @given(chains())

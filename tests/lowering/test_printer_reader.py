@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from graph_strategies import CONSTS, chains, syntactic_graphs
+from lowering.graph_strategies import CONSTS, chains, syntactic_graphs
 
 from janusc.lowering import ops
 from janusc.lowering.ir import Chain, Const, Graph, HostRange, Node, Ref, Segment, Slc, Tup, Value
@@ -52,9 +52,7 @@ def test_the_text_is_stable():
 def test_values_are_numbered_in_order_of_appearance():
     a, b = Value(70, ANY), Value(3, HostType("int"))
     graph = Graph((a,), (Node(ops.BUILTIN, "len", (a,), (), (b,), (), Span("/some/where/f.py", 9, 4)),), (b, a))
-    assert print_graph(graph) == (
-        "graph(%0: any):\n  %1: int = builtin len(%0)  # f.py:9\n  return (%1, %0)\n"
-    )
+    assert print_graph(graph) == ("graph(%0: any):\n  %1: int = builtin len(%0)  # f.py:9\n  return (%1, %0)\n")
     assert print_node(graph.nodes[0]) == "%3: int = builtin len(%70)  # f.py:9"
 
 

@@ -5,16 +5,26 @@ in eager mode too. In the guards, where reads are made for asserts, unused reads
 
 Before::
 
-    %1: any = attribute shape(%0)
-    %2: any = torch torch.mm(%0, %0)
-    %3: any, %4: any = cond if(%9, %0) { ... }
-    return (%3)
+    %4: any = attribute shape(%0)
+    %5: any = torch torch.mm(%0, %0)
+    %6: any, %7: any = cond if(%3, %0, %1) {
+      region(%8: any, %9: any):
+        return (%8, %9)
+      region(%10: any, %11: any):
+        return (%10, 1)
+    }
+    return (%6)
 
 After::
 
-    %2: any = torch torch.mm(%0, %0)
-    %3: any = cond if(%9, %0) { ... }
-    return (%3)
+    %5: any = torch torch.mm(%0, %0)
+    %6: any = cond if(%3, %0) {
+      region(%8: any):
+        return (%8)
+      region(%10: any):
+        return (%10)
+    }
+    return (%6)
 """
 
 from __future__ import annotations

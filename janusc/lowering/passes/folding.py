@@ -5,14 +5,16 @@ something large: those stay, and happen at run time as in eager mode.
 
 Before::
 
-    %1: int = operator add(2, 3)
-    %2: int = builtin len((4, %0))
-    assert equals(%1, 5)
-    %3: any = torch torch.sum(%0, %1)
+    %4: int = operator add(2, 3)
+    %5: int = builtin len((4, %0))
+    assert equals(%4, 5)
+    %6: tensor = torch torch.sum(%0, %5)
+    return (%6)
 
 After::
 
-    %3: any = torch torch.sum(%0, 5)
+    %6: tensor = torch torch.sum(%0, 2)
+    return (%6)
 """
 
 from __future__ import annotations

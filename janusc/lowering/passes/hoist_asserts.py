@@ -7,18 +7,18 @@ earlier than some other node would have is as good as failing later: either way 
 Before::
 
     save tensor(%0)
-    %2: any = method.write add_(%0, %1)
-    %3: torch.Size = attribute shape(%1)
-    assert equals(%3, 4)
-    return (%2)
+    %4: tensor = method.write add_(%0, %1)
+    %5: torch.Size = attribute shape(%1)
+    assert equals(%5, (4,))
+    return (%4)
 
 After::
 
-    %3: torch.Size = attribute shape(%1)
-    assert equals(%3, 4)
+    %5: torch.Size = attribute shape(%1)
+    assert equals(%5, (4,))
     save tensor(%0)
-    %2: any = method.write add_(%0, %1)
-    return (%2)
+    %4: tensor = method.write add_(%0, %1)
+    return (%4)
 
 In the guards each assert moves up to the last read it needs, and the cheapest goes first. A read never moves above an
 assert that stood before it: reading from an object of another class could run anything.

@@ -7,16 +7,18 @@ counts as a node that may fail here: a setter may refuse.
 Before::
 
     save tensor(%0)
-    %2: any = method.write add_(%0, %1)
+    %4: any = method.write add_(%0, %2)
     save tensor(%0)
-    %3: any = method.write mul_(%0, 2)
-    save list(%4)
+    %5: any = method.write mul_(%0, 2)
+    save list(%1)
+    return ()
 
 After::
 
     save tensor(%0)
-    %2: any = method.write add_(%0, %1)
-    %3: any = method.write mul_(%0, 2)
+    %4: any = method.write add_(%0, %2)
+    %5: any = method.write mul_(%0, 2)
+    return ()
 """
 
 from __future__ import annotations

@@ -5,17 +5,17 @@ somebody changes or that leaves the graph. Whatever depends on state is forgotte
 
 Before::
 
-    %1: torch.Size = attribute shape(%0)
-    %2: int = operator getitem(%1, 0)
-    %3: torch.Size = attribute shape(%0)
-    %4: int = operator getitem(%3, 0)
-    return (%2, %4)
+    %4: torch.Size = attribute shape(%0)
+    %5: int = operator getitem(%4, 0)
+    %6: torch.Size = attribute shape(%0)
+    %7: int = operator getitem(%6, 0)
+    return (%5, %7)
 
 After::
 
-    %1: torch.Size = attribute shape(%0)
-    %2: int = operator getitem(%1, 0)
-    return (%2, %2)
+    %4: torch.Size = attribute shape(%0)
+    %5: int = operator getitem(%4, 0)
+    return (%5, %5)
 """
 
 from __future__ import annotations

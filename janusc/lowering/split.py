@@ -1,0 +1,163 @@
+"""Split a statement around an opaque call, so that what is around the call can stand in a graph.
+
+Before::                                   After::
+
+    y = net(x) + env.step(net(x).argmax())     _jc_part_0 = net(x)
+                                               _jc_part_1 = net(x).argmax()
+                                               _jc_part_2 = env.step(_jc_part_1)
+                                               y = _jc_part_0 + _jc_part_2
+
+Only what is evaluated unconditionally, and in the same order: a call in one arm of a condition, in a comprehension or in a lambda
+stays where it is.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from typing import Any
+
+import gast
+
+_HEADS: dict[type, str] = {
+    gast.Expr: "value",
+    gast.Assign: "value",
+    gast.Return: "value",
+    gast.If: "test",
+    gast.For: "iter",
+}
+_names = itertools.count()
+
+
+def split(statement: Any, call: Any) -> list[Any] | None:
+    """The statements that stand for ``statement``, or None where the call can't be taken out."""
+    field = _HEADS.get(type(statement))
+    if field is None or getattr(statement, field) is None:
+        return None
+    value = getattr(statement, field)
+    if value is call and isinstance(statement, (gast.Expr, gast.Assign)) and not _has_call(call):
+        return None  # it stands alone already
+    parts: list[Any] = []
+    replaced = _take_out(value, call, parts)
+    if replaced is None:
+        return None
+    if value is call and isinstance(statement, (gast.Expr, gast.Assign)) and len(parts) == 1:
+        return None
+    last = copy.copy(statement)
+    setattr(last, field, replaced)
+    return [*parts, last]
+
+
+def _take_out(node: Any, call: Any, parts: list[Any]) -> Any:
+    """The expression with the call replaced by a name; what runs before it is put into ``parts``. None if that can't be."""
+    if node is call:
+        inner = _hoist_arguments(call, parts)
+        name = _fresh()
+        parts.append(_assign(name, inner, call))
+        return _load(name, call)
+    children = _operands(node)
+    for index, (child, _) in enumerate(children):
+        if not any(n is call for n in gast.walk(child)):
+            continue
+        before = [_hoist(c, parts) for c, _ in children[:index]]
+        inside = _take_out(child, call, parts)
+        if inside is None:
+            return None
+        new = copy.copy(node)
+        after = [c for c, _ in children[index + 1 :]]
+        for (_, place), value in zip(children, [*before, inside, *after]):
+            _put(new, place, value)
+        return new
+    return None
+
+
+def _operands(node: Any) -> list[tuple[Any, tuple[str, int | None]]]:
+    """The operands of an expression that all run, in order, with their places."""
+    if isinstance(node, gast.Call):
+        operands: list[tuple[Any, tuple[str, int | None]]] = [(node.func, ("func", None))]
+        operands += [(a, ("args", i)) for i, a in enumerate(node.args)]
+        return operands + [(k.value, ("keywords", i)) for i, k in enumerate(node.keywords)]
+    fields: dict[type, tuple[str, ...]] = {
+        gast.BinOp: ("left", "right"),
+        gast.UnaryOp: ("operand",),
+        gast.Attribute: ("value",),
+        gast.Subscript: ("value", "slice"),
+        gast.Starred: ("value",),
+        gast.IfExp: ("test",),
+    }
+    if type(node) in fields:
+        return [(getattr(node, f), (f, None)) for f in fields[type(node)]]
+    if isinstance(node, gast.Compare) and len(node.ops) == 1:
+        return [(node.left, ("left", None)), (node.comparators[0], ("comparators", 0))]
+    if isinstance(node, (gast.Tuple, gast.List)):
+        return [(e, ("elts", i)) for i, e in enumerate(node.elts)]
+    if isinstance(node, gast.BoolOp):
+        return [(node.values[0], ("values", 0))]
+    return []
+
+
+def _put(node: Any, place: tuple[str, int | None], value: Any) -> None:
+    field, index = place
+    if index is None:
+        setattr(node, field, value)
+        return
+    items = list(getattr(node, field))
+    if field == "keywords":
+        items[index] = copy.copy(items[index])
+        items[index].value = value
+    else:
+        items[index] = value
+    setattr(node, field, items)
+
+
+def _hoist(node: Any, parts: list[Any]) -> Any:
+    """An operand that runs before the call, under a name of its own; a method to be called stays with its object."""
+    if isinstance(node, (gast.Constant, gast.Name)):
+        return node
+    if isinstance(node, gast.Attribute):
+        new = copy.copy(node)
+        new.value = _hoist(node.value, parts)
+        return new
+    if isinstance(node, gast.Starred):
+        new = copy.copy(node)
+        new.value = _hoist(node.value, parts)
+        return new
+    name = _fresh()
+    parts.append(_assign(name, node, node))
+    return _load(name, node)
+
+
+def _hoist_arguments(call: Any, parts: list[Any]) -> Any:
+    """The call with the arguments that do work of their own computed before it."""
+    if not _has_call(call) or any(isinstance(n, gast.Call) for n in gast.walk(call.func)):
+        return call
+    new = copy.copy(call)
+    new.args = [_hoist(a, parts) if _works(a) else a for a in call.args]
+    new.keywords = []
+    for keyword in call.keywords:
+        changed = copy.copy(keyword)
+        changed.value = _hoist(keyword.value, parts) if _works(keyword.value) else keyword.value
+        new.keywords.append(changed)
+    return new
+
+
+def _works(node: Any) -> bool:
+    scopes = (gast.Lambda, gast.GeneratorExp, gast.NamedExpr)
+    return any(isinstance(n, gast.Call) for n in gast.walk(node)) and not any(isinstance(n, scopes) for n in gast.walk(node))
+
+
+def _has_call(call: Any) -> bool:
+    return any(_works(a) for a in [*call.args, *(k.value for k in call.keywords)])
+
+
+def _fresh() -> str:
+    return f"_jc_part_{next(_names)}"
+
+
+def _load(name: str, where: Any) -> Any:
+    return gast.copy_location(gast.Name(id=name, ctx=gast.Load(), annotation=None, type_comment=None), where)
+
+
+def _assign(name: str, value: Any, where: Any) -> Any:
+    target = gast.copy_location(gast.Name(id=name, ctx=gast.Store(), annotation=None, type_comment=None), where)
+    return gast.copy_location(gast.Assign(targets=[target], value=value, type_comment=None), where)
