@@ -9,8 +9,9 @@ Never:     runs an effect twice, shows an error of ours to the user outside stri
 Files in reading order:
     eager    when a call must be plain Python
     policy   rules of thumb as pure functions: what to evict, when to try again
-    cache    the specialisations of a function, bounded
+    places   from sites and emitted code back to the user's lines
     variant  one specialisation in use, and its counters
-    call     the state machine of a call
+    call     the state machine of a function's calls
+    cache    the wrappers that users hold, and the way from them to their state
     report   what was done, and why, as text
 """

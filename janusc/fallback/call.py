@@ -34,8 +34,8 @@ from janusc.source import Span
 from janusc.typeinfer.instrument import Instrumenter
 from janusc.typeinfer.profile import Profile
 
-OWN_FAULT = define("JC401", "a fault of janusc's own while converting")
-STILLBORN = define("JC402", "the guards of a new graph did not hold for its own call")
+OWN_FAULT = define("JC901", "a fault of janusc's own while converting")
+STILLBORN = define("JC902", "the guards of a new graph did not hold for its own call")
 
 Arguments = tuple[Any, ...]
 Keywords = Mapping[str, Any]
@@ -265,6 +265,11 @@ class CompiledFunction:
                 span = self.span_of_site(site)
                 what = f"the assumption at {site} failed" + (f"\n  {span}: {span.text()}" if span is not None else "")
             raise StrictError(f"{self.name} has finished this call eagerly, all its effects included: {what}")
+
+    @property
+    def profiling_faults(self) -> Mapping[str, str]:
+        """The functions whose profiling failed by a fault of ours, with the error; they ran as they are."""
+        return self._instrumenter.faults
 
     def span_of_site(self, site: str) -> Span | None:
         """The user's line that a site is at."""

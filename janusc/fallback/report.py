@@ -194,6 +194,8 @@ def _failure(state: CompiledFunction, failure: Failure) -> str:
 
 
 def _refusals(state: CompiledFunction) -> Iterator[str]:
+    for name, fault in state.profiling_faults.items():
+        yield f"{name} could not be profiled, by a fault of janusc's own: {fault}"
     for diagnostic, count in state.refusals.items():
         yield f"not converted, {_count(count, 'time')}:"
         yield from (f"  {line}" for line in str(diagnostic).splitlines())

@@ -21,6 +21,7 @@ from janusc.frontend.capture import FUTURE_FLAGS
 from janusc.frontend.parse import ParsedFunction
 
 _FACTORY = "_jc_factory"
+_INNER = "_jc_inner"  # not the user's name, which the body may use for a global
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +82,10 @@ def compile_function(
     ast.fix_missing_locations(module)
     flags = parsed.code.co_flags & FUTURE_FLAGS
     compiled = compile(module, parsed.filename, "exec", flags, dont_inherit=True)
-    code = _inner_code(_inner_code(compiled, _FACTORY), inner.name)
-    code = _requalify(code, f"{_FACTORY}.<locals>.{inner.name}", parsed.qualname)
+    code = _inner_code(_inner_code(compiled, _FACTORY), _INNER)
+    code = _requalify(code, f"{_FACTORY}.<locals>.{_INNER}", parsed.qualname)
     nested = parsed.code.co_flags & inspect.CO_NESTED
-    code = code.replace(co_flags=(code.co_flags & ~inspect.CO_NESTED) | nested)
+    code = code.replace(co_name=parsed.name, co_flags=(code.co_flags & ~inspect.CO_NESTED) | nested)
     return Template(name or parsed.name, code, extra, signature)
 
 
@@ -119,7 +120,7 @@ def _bare(parsed: ParsedFunction, tree: Any) -> Any:
         body.append(_keep_local(forgotten, body[-1] if body else tree))
     return gast.copy_location(
         gast.FunctionDef(
-            name=parsed.name,
+            name=_INNER,
             args=bare_args,
             body=body or [gast.copy_location(gast.Pass(), tree)],
             decorator_list=[],

@@ -1,21 +1,22 @@
 """Find the source of a function, and be sure that it is the source.
 
-The file is parsed and compiled once. A function is accepted only where some code object compiled from its line is the
-code the function has; where several functions begin on one line, each is compiled once more under a line number of its
-own, to see which code is whose.
+The file is parsed once, and the top-level statement that the function stands in is compiled. A function is accepted
+only where some code object compiled from its line is the code the function has; where several functions begin on one
+line, each is compiled once more under a line number of its own, to see which code is whose.
 """
 
 from __future__ import annotations
 import __future__
 
 import ast
+import copy
 import inspect
 import linecache
 import threading
 import types
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Union
 
 from janusc.diagnostics import Diagnostic, Refusal, define
@@ -68,14 +69,24 @@ class _Candidate:
 
 
 @dataclass(frozen=True, eq=False)
+class _Block:
+    """The top-level statements on a line: their functions, and the code compiled from them by first line and name."""
+
+    statements: list[ast.stmt]
+    candidates: tuple[_Candidate, ...]
+    codes: dict[tuple[int, str], list[types.CodeType]]
+
+
+@dataclass(frozen=True, eq=False)
 class _File:
-    """A source file: its lines, its functions, and the code objects compiled from it by first line and name."""
+    """A parsed source file; ``blocks`` are kept as they are asked for, by the lines of their statements."""
 
     name: str
     flags: int
     lines: list[str]
-    candidates: tuple[_Candidate, ...]
-    codes: dict[tuple[int, str], list[types.CodeType]]
+    tree: ast.Module
+    imports: tuple[ast.stmt, ...]
+    blocks: dict[tuple[int, ...], _Block] = field(default_factory=dict)
 
 
 _files: OrderedDict[tuple[str, int], _File] = OrderedDict()
@@ -87,14 +98,13 @@ def capture(function: types.FunctionType) -> Capture:
     refuse_kind(function)
     code = function.__code__
     file = _read_file(code, function.__globals__)
+    block = _block_at(file, code.co_firstlineno)
     place = (code.co_firstlineno, code.co_name)
-    same_line = [index for index, item in enumerate(file.candidates) if (item.first_line, item.name) == place]
-    if not same_line or not any(same_code(known, code) for known in file.codes.get(place, ())):
-        hint = (
-            "reload the module after editing its file; code rewritten on import (such as a test's asserts) stays eager"
-        )
+    same_line = [index for index, item in enumerate(block.candidates) if (item.first_line, item.name) == place]
+    if not same_line or not _is_compiled_from(file, block, code):
+        hint = "reload the module after editing it; code rewritten on import (such as a test's asserts) stays eager"
         raise _refusal(CHANGED_SOURCE, code, f"the source of {place[1]!r} is not what it was compiled from", hint)
-    chosen = file.candidates[same_line[0] if len(same_line) == 1 else _narrow(file, same_line, code)]
+    chosen = block.candidates[same_line[0] if len(same_line) == 1 else _narrow(file, block, same_line, code)]
     stop = chosen.node.end_lineno or chosen.first_line
     return Capture(
         code=code,
@@ -193,21 +203,60 @@ def _read_file(code: types.CodeType, module_globals: dict[str, Any]) -> _File:
 
 
 def _parse_file(lines: list[str], filename: str, flags: int) -> _File:
-    tree = _parse_text(lines, filename, flags)
-    candidates = tuple(_candidates(tree))
-    codes: dict[tuple[int, str], list[types.CodeType]] = {}
-    for code in _walk_code(_compile(tree, filename, flags)):
-        codes.setdefault((code.co_firstlineno, code.co_name), []).append(code)
-    return _File(filename, flags, lines, candidates, codes)
-
-
-def _parse_text(lines: list[str], filename: str, flags: int) -> Any:
     # the future flags are given to the parser as well: they may come from outside the text, as in a doctest
-    return compile("".join(lines), filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+    tree: Any = compile("".join(lines), filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+    return _File(filename, flags, lines, tree, tuple(_imports(tree.body)))
 
 
-def _compile(tree: Any, filename: str, flags: int) -> types.CodeType:
-    code: types.CodeType = compile(tree, filename, "exec", flags, dont_inherit=True)
+def _imports(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The imports in module scope: the compiler calls methods on the names they bind in a form of its own."""
+    for node in statements:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield node
+        elif isinstance(node, (ast.If, ast.Try, ast.With)):
+            for name in ("body", "orelse", "finalbody"):
+                yield from _imports(getattr(node, name, []))
+            for handler in getattr(node, "handlers", []):
+                yield from _imports(handler.body)
+
+
+def _block_at(file: _File, line: int) -> _Block:
+    """The top-level statements that cover a line: one, or those that share it."""
+    statements = [node for node in file.tree.body if _first_line(node) <= line <= (node.end_lineno or 0)]
+    key = tuple(_first_line(node) for node in statements)
+    block = file.blocks.get(key)
+    if block is None:
+        candidates = tuple(item for node in statements for item in _candidates(node))
+        block = _Block(statements, candidates, _codes(_compile(file, statements)))
+        file.blocks[key] = block
+    return block
+
+
+def _first_line(node: ast.stmt) -> int:
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(item.lineno for item in decorators)])
+
+
+def _is_compiled_from(file: _File, block: _Block, code: types.CodeType) -> bool:
+    place = (code.co_firstlineno, code.co_name)
+    if any(same_code(known, code) for known in block.codes.get(place, ())):
+        return True
+    # elsewhere in the module there may be what shapes code too
+    return any(same_code(known, code) for known in _codes(_compile(file, file.tree.body)).get(place, ()))
+
+
+def _codes(module: types.CodeType) -> dict[tuple[int, str], list[types.CodeType]]:
+    codes: dict[tuple[int, str], list[types.CodeType]] = {}
+    for code in _walk_code(module):
+        codes.setdefault((code.co_firstlineno, code.co_name), []).append(code)
+    return codes
+
+
+def _compile(file: _File, statements: list[ast.stmt]) -> types.CodeType:
+    """Some top-level statements of a file compiled, with its imports in front."""
+    imports = [node for node in file.imports if statements is not file.tree.body]
+    module = ast.Module(body=[*imports, *statements], type_ignores=[])
+    code: types.CodeType = compile(module, file.name, "exec", file.flags, dont_inherit=True)
     return code
 
 
@@ -241,9 +290,9 @@ def _walk_code(code: types.CodeType) -> Iterator[types.CodeType]:
         stack.extend(const for const in item.co_consts if isinstance(const, types.CodeType))
 
 
-def _narrow(file: _File, indices: list[int], code: types.CodeType) -> int:
+def _narrow(file: _File, block: _Block, indices: list[int], code: types.CodeType) -> int:
     """Which of several functions that begin on one line has this code; of equal ones, the one at its columns."""
-    equal = [index for index in indices if same_code(_code_of(file, index), code)] or indices
+    equal = [index for index in indices if same_code(_code_of(file, block, index), code)] or indices
     positions = getattr(code, "co_positions", None)
     if len(equal) == 1 or positions is None:
         # before Python 3.11 code has no columns; equal functions do the same, whichever is taken
@@ -255,7 +304,7 @@ def _narrow(file: _File, indices: list[int], code: types.CodeType) -> int:
     ]
     covering = []
     for index in equal:
-        body = file.candidates[index].node.body
+        body = block.candidates[index].node.body
         first, last = (body[0], body[-1]) if isinstance(body, list) else (body, body)
         start, stop = (first.lineno, first.col_offset), (last.end_lineno or 0, last.end_col_offset or 0)
         if all(start <= a and b <= stop for a, b in places):
@@ -264,12 +313,12 @@ def _narrow(file: _File, indices: list[int], code: types.CodeType) -> int:
     return max(covering)[1] if covering else equal[0]
 
 
-def _code_of(file: _File, index: int) -> types.CodeType:
+def _code_of(file: _File, block: _Block, index: int) -> types.CodeType:
     """The code of one function, known by a line number that no source file reaches.
 
     Only one function is marked at a time: the mark of an inner function changes the code of the one around it.
     """
-    tree = _parse_text(file.lines, file.name, file.flags)
-    node = _marked(list(_candidates(tree))[index].node)
+    statements = copy.deepcopy(block.statements)
+    node = _marked([item for statement in statements for item in _candidates(statement)][index].node)
     node.lineno = node.end_lineno = _MARK
-    return next(code for code in _walk_code(_compile(tree, file.name, file.flags)) if code.co_firstlineno == _MARK)
+    return next(code for code in _walk_code(_compile(file, statements)) if code.co_firstlineno == _MARK)

@@ -98,7 +98,9 @@ def _loop(node: Any, live: _Live) -> _Live:
 def _with(node: Any, live: _Live) -> _Live:
     # the manager may swallow an exception: then what the body would assign keeps its old value
     inside = live | live_in(node.body, live)
-    for item in reversed(node.items):
+    for index, item in reversed(list(enumerate(node.items))):
+        kept = live if index else frozenset()  # an outer manager may swallow what an inner one raises on entry
+        inside = (inside - _plain_stores(item.optional_vars)) | kept
         inside |= names.loads([item.context_expr, item.optional_vars])
     return inside
 

@@ -41,6 +41,7 @@ class Sym:
     pytype: type | None = None  # the exact type, where it is certain
     element: Any = None  # for containers: an abstract value like those inside
     maybe_unbound: bool = False
+    plain: bool = False  # a tensor or immutable host value, of whatever type: its operators run no user code
 
     @property
     def is_tensor(self) -> bool:

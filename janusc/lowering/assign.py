@@ -11,7 +11,7 @@ from janusc.lowering.abstract import DictV, Known, ListV, Live, Sym, Unbound
 from janusc.lowering.ir import Arg
 from janusc.lowering.iterate import static_items, unpack
 from janusc.lowering.lower_attr import get_attribute, set_attribute
-from janusc.lowering.lower_operator import BINARY, binary, get_item, is_container
+from janusc.lowering.lower_operator import BINARY, binary, check_index, get_item, is_container
 from janusc.lowering.lower_state import find_slot, load, note_read, store_name
 from janusc.lowering.lowering import Lowering, statement
 from janusc.lowering.mutation import save_container, write_tensor
@@ -68,6 +68,7 @@ def set_item(lo: Lowering, owner: Any, key: Any, value: Any) -> None:
     elif isinstance(owner, DictV) and owner.real is None and isinstance(key, Known):
         owner.items[key.value] = value
     elif isinstance(owner, Sym) and owner.is_tensor:
+        check_index(lo, owner, key)
         write_tensor(lo, ops.OPERATOR_WRITE, "setitem", owner, (arg(lo, key), arg(lo, value)), [value, key], outputs=0)
     elif isinstance(owner, (ListV, DictV)) or (isinstance(owner, Sym) and owner.pytype in (list, dict)):
         target = owner if isinstance(owner, Sym) else real_of(lo, owner)

@@ -28,7 +28,7 @@ from janusc.lowering.abstract import (
 from janusc.lowering.builder import Region
 from janusc.lowering.ir import Arg, Const, Value
 from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
-from janusc.lowering.operands import SCALARS, check_bound, escape, realise, sample_type
+from janusc.lowering.operands import SCALARS, check_bound, escape, is_plain, realise, sample_type
 from janusc.lowering.store import parts
 from janusc.sentinels import UNBOUND
 from janusc.types import ANY, TensorType
@@ -53,7 +53,7 @@ def truth(lo: Lowering, value: Any) -> bool | Any:
         return live_truth(lo, value)
     if isinstance(value, Sym):
         check_bound(lo, value)
-        if value.is_tensor or value.pytype is None or value.pytype.__module__ in ("builtins", "torch"):
+        if value.is_tensor or value.plain or value.pytype is None or value.pytype.__module__ in ("builtins", "torch"):
             return value
     raise lo.refuse("JC250", f"the truth of a {type(value).__name__}")
 
@@ -223,7 +223,8 @@ class Merge:
         unbound = any(v is Unbound or (isinstance(v, Sym) and v.maybe_unbound) for v in (a, b))
         fresh = all(isinstance(v, Sym) and v.fresh or isinstance(v, Known) for v in (a, b))
         element = next((v.element for v in (a, b) if isinstance(v, Sym) and v.element is not None), None)
-        return Sym(outer, sample, fresh=fresh, pytype=pytype, maybe_unbound=unbound, element=element)
+        plain = all(v is not Unbound and is_plain(v) for v in (a, b))
+        return Sym(outer, sample, fresh=fresh, pytype=pytype, maybe_unbound=unbound, element=element, plain=plain)
 
     def _escape(self, region: Region, value: Any) -> Arg:
         if value is Unbound:
@@ -350,6 +351,7 @@ def concretise(lo: Lowering, value: Sym) -> Any:
     if not value.stable or value.sample is UNKNOWN or type(value.sample) not in SCALARS:
         return value
     site = lo.site(lo.node, "value")
-    lo.builder.check("equals", (value.value, Const(value.sample)), site, lo.span())
+    kind = "is" if isinstance(value.sample, bool) else "equals"
+    lo.builder.check(kind, (value.value, Const(value.sample)), site, lo.span())
     return Known(value.sample)
 

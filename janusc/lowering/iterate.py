@@ -10,7 +10,7 @@ import torch
 from janusc.lowering import ops
 from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.ir import Const
-from janusc.lowering.lower_state import check_once, note_read, raw_attr, read
+from janusc.lowering.lower_state import check_once, module_entry, note_read, read
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import emit, sym
 from janusc.typeinfer import transfer
@@ -113,6 +113,11 @@ def guard_keys(lo: Lowering, value: Any, sample: Any) -> None:
     memo = (value, "keys", "")
     if memo not in lo.memo:
         lo.memo[memo] = True
+        if not sample:
+            lo.builder.check("empty", (value,), "the keys of a dict", lo.span())
+            return
+        if "" in sample:
+            lo.builder.check("length", (value, Const(len(sample))), "the keys of a dict", lo.span())
         joined = lo.builder.guard(ops.METHOD, "join", (Const("\0"), value), span=lo.span())
         lo.builder.check("equals", (joined, Const("\0".join(sample))), "the keys of a dict", lo.span())
 
@@ -120,7 +125,7 @@ def guard_keys(lo: Lowering, value: Any, sample: Any) -> None:
 def module_children(lo: Lowering, owner: Live) -> tuple[list[str], list[Any]]:
     """Names and submodules of a module container, under a guard on the names."""
     entries = owner.sample._modules
-    table = raw_attr(lo, owner.value, "_modules")
+    table = module_entry(lo, owner.value, "_modules")
     guard_keys(lo, table, entries)
     return list(entries), [read(lo, table, "item", k, v, f"module {k}") for k, v in entries.items()]
 

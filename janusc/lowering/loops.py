@@ -47,9 +47,15 @@ def weight(statements: Any) -> int:
 
 @statement(gast.For)
 def lower_for(lo: Lowering, node: Any) -> None:
-    if node.orelse:
-        raise lo.refuse("JC262", "for … else")
     run_for(lo, node, lo.expr(node.iter))
+    otherwise(lo, node)
+
+
+def otherwise(lo: Lowering, node: Any) -> None:
+    """The ``else`` of a loop that nothing breaks; one with a flag has been written as an ``if``."""
+    if node.orelse and getattr(node, "_jc_stop", None) is not None:
+        raise lo.refuse("JC262", "a loop with else and a break")
+    lo.block(node.orelse)
 
 
 def run_for(lo: Lowering, node: Any, iterable: Any) -> None:
@@ -133,8 +139,11 @@ def run_rest(lo: Lowering, node: Any, flag: Any, rest: Callable[[], None]) -> No
 
 @statement(gast.While)
 def lower_while(lo: Lowering, node: Any) -> None:
-    if node.orelse:
-        raise lo.refuse("JC262", "while … else")
+    run_while(lo, node)
+    otherwise(lo, node)
+
+
+def run_while(lo: Lowering, node: Any) -> None:
     stop = getattr(node, "_jc_stop", None)
     point = lo.mark()
     try:

@@ -88,6 +88,9 @@ def lower(
         try:
             lowered = walk_.run()
         except Unconvertible as error:
+            if error.culprits and not any(id(s) in hosts for s in error.culprits):
+                hosts.update((id(s), error.diagnostic) for s in error.culprits)
+                continue
             if walk_.current is None or id(walk_.current) in hosts:
                 raise Refusal(error.diagnostic) from None
             if parsed.captured_writes:
@@ -169,7 +172,7 @@ class Walk:
 
     def result(self) -> Lowered:
         if not self.useful and not self.idle:
-            notes = self.notes or [Diagnostic("JC400", "there is no tensor work to convert", self.parsed.span)]
+            notes = self.notes or [Diagnostic("JC350", "there is no tensor work to convert", self.parsed.span)]
             raise Refusal(notes[0])
         chain = Chain(self.parsed.name, tuple(self.steps), self.lo.builder.objects)
         return Lowered(chain, tuple(self.outlined), tuple(self.notes))
@@ -322,8 +325,10 @@ class Walk:
 
     def exported(self, name: str) -> Arg:
         value = self.lo.store[self.lo.local(name)]
-        if isinstance(value, (FunctionV, BoundV, MethodV, SuperV, IterableV)):
-            raise self.lo.refuse("JC401", f"{name}, a function made inside the call, is needed by ordinary Python")
+        if any(isinstance(p, (FunctionV, BoundV, MethodV, SuperV)) for p in parts(value)):
+            error = self.lo.refuse("JC351", f"{name}, a function made inside the call, is needed by ordinary Python")
+            error.culprits = [s for s in self.segment_statements if name in names.stores([s])]
+            raise error
         return value.value if isinstance(value, Sym) else escape(self.lo, value)
 
     def reopen(self, later: frozenset[str], changed: frozenset[str], statements: list[Any]) -> None:

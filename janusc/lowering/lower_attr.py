@@ -22,7 +22,7 @@ from janusc.lowering.abstract import (
     TupleV,
 )
 from janusc.lowering.ir import Const
-from janusc.lowering.lower_state import check_once, note_read, raw_attr, read, write
+from janusc.lowering.lower_state import check_once, module_entry, note_read, raw_attr, read, write
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import HOST_VALUES, emit, lift, sample_of, sample_type
 from janusc.typeinfer import callees, torch_table, transfer
@@ -181,7 +181,9 @@ def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
     found = class_lookup(cls, name)
     if isinstance(found, property):
         return read_property(lo, owner, cls, name, found)
-    if isinstance(found, _DATA_DESCRIPTORS) and name != "__dict__":
+    if name == "__dict__":
+        return read_dict(lo, owner)
+    if isinstance(found, _DATA_DESCRIPTORS):
         note_read(lo, slot, owner)
         return read(lo, owner.value, "attr", name, getattr(sample, name), _path(owner, name))
     own = getattr(sample, "__dict__", {})
@@ -189,12 +191,20 @@ def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
         raise lo.refuse("JC220", f"descriptor {name}")
     if name in own:
         note_read(lo, slot, owner)
+        if isinstance(sample, torch.nn.Module):
+            return read(lo, raw_attr(lo, owner.value, "__dict__"), "item", name, own[name], _path(owner, name))
         return read(lo, owner.value, "attr", name, own[name], _path(owner, name))
-    if name == "__dict__":
-        raise lo.refuse("JC220", "__dict__ is read")
     if found is not MISSING:
         return inherited(lo, owner, cls, name, found)
     return registered(lo, owner, name)
+
+
+def read_dict(lo: Lowering, owner: Live) -> Any:
+    """``vars(obj)`` as a dict: from then on the object's attributes must not change in this transaction."""
+    if any(slot[:2] == ("attr", id(owner.sample)) for slot in lo.written) or not hasattr(owner.sample, "__dict__"):
+        raise lo.refuse("JC220", "__dict__ of an object that was changed")
+    lo.memo[("exposed", id(owner.sample), "")] = True
+    return read(lo, owner.value, "attr", "__dict__", owner.sample.__dict__, _path(owner, "__dict__"))
 
 
 def _path(owner: Live, name: str) -> str:
@@ -243,7 +253,7 @@ def registered(lo: Lowering, owner: Live, name: str) -> Any:
             entries = sample.__dict__[table]
             if name in entries and type(entries) is dict:
                 note_read(lo, ("attr", id(sample), name), owner)
-                return read(lo, raw_attr(lo, owner.value, table), "item", name, entries[name], _path(owner, name))
+                return read(lo, module_entry(lo, owner.value, table), "item", name, entries[name], _path(owner, name))
     raise lo.refuse("JC220", f"{cls.__qualname__} finds {name} dynamically or not at all")
 
 
@@ -268,6 +278,8 @@ def set_attribute(lo: Lowering, owner: Any, name: str, abstract: Any) -> None:
     if not isinstance(owner, Live):
         raise lo.refuse("JC224", f"attribute {name} of a value made inside the call is assigned")
     sample, cls = owner.sample, type(owner.sample)
+    if ("exposed", id(sample), "") in lo.memo:
+        raise lo.refuse("JC224", f"{name} is assigned after __dict__ was read")
     found = class_lookup(cls, name)
     if isinstance(sample, torch.nn.Module):
         if cls.__setattr__ is not torch.nn.Module.__setattr__:

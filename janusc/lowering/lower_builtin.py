@@ -15,10 +15,10 @@ from janusc.lowering.abstract import UNKNOWN, BoundV, DictV, FunctionV, Iterable
 from janusc.lowering.iterate import live_sequence, static_items
 from janusc.lowering.lower_attr import MISSING, class_lookup
 from janusc.lowering.lower_expr import _check_formattable
-from janusc.lowering.lower_operator import binary, computed, is_mutated, is_plain
+from janusc.lowering.lower_operator import binary, computed, is_mutated
 from janusc.lowering.lower_state import note_read
 from janusc.lowering.lowering import Lowering
-from janusc.lowering.operands import HOST_VALUES, arg, emit, is_stable, sample_of
+from janusc.lowering.operands import HOST_VALUES, arg, emit, is_plain, is_stable, sample_of
 from janusc.registry import Registry
 from janusc.typeinfer import callees, transfer
 from janusc.types import HostType
@@ -270,6 +270,10 @@ def lower_getattr(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     from janusc.lowering.lower_attr import get_attribute
     from janusc.lowering.lowering import Unconvertible
 
+    from janusc.lowering.branch import concretise
+
+    if isinstance(args[1], Sym):
+        args = [args[0], concretise(lo, args[1]), *args[2:]]
     if not (isinstance(args[1], Known) and isinstance(args[1].value, str)):
         raise lo.refuse_call("JC322", "getattr with a name that varies")
     if len(args) == 2:

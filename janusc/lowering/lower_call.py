@@ -12,7 +12,6 @@ import torch
 from janusc import torch_private
 from janusc.diagnostics import Refusal
 from janusc.frontend import jumps, names, parse
-from janusc.lowering import ops
 from janusc.lowering.abstract import (
     BoundV,
     DictV,
@@ -27,7 +26,7 @@ from janusc.lowering.abstract import (
 )
 from janusc.lowering.lower_attr import class_lookup, get_attribute, not_overridden
 from janusc.lowering.lower_expr import closure, display_items, static_dict
-from janusc.lowering.lower_state import raw_attr, read
+from janusc.lowering.lower_state import module_entry, raw_attr, read, refuse_iterator
 from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
 from janusc.typeinfer import callees, torch_table
 
@@ -56,10 +55,11 @@ def evaluate_call(lo: Lowering, node: Any) -> Any:
     args = display_items(lo, node.args)
     kwargs: dict[str, Any] = {}
     for keyword in node.keywords:
-        if keyword.arg is None:
-            kwargs.update(static_dict(lo, lo.expr(keyword.value)))
-        else:
-            kwargs[keyword.arg] = lo.expr(keyword.value)
+        value = lo.expr(keyword.value)
+        given = static_dict(lo, value) if keyword.arg is None else {keyword.arg: value}
+        if not kwargs.keys().isdisjoint(given):
+            raise lo.refuse("JC294", "a keyword argument is given twice")
+        kwargs.update(given)
     return call(lo, function, args, kwargs)
 
 
@@ -208,6 +208,7 @@ def activate(
     outer, lo.frame = lo.frame, frame
     try:
         for name, value in bound:
+            refuse_iterator(lo, value)
             lo.bind(name, value)
         result: Any = Known(None)
         for stmt in body:
@@ -314,9 +315,7 @@ def guard_hooks(lo: Lowering, module: Live) -> None:
     if memo in lo.memo:
         return
     lo.memo[memo] = True
-    tables = tuple(
-        lo.builder.guard(ops.READ_ATTR, name, (module.value,), span=lo.span()) for name in torch_private.HOOK_TABLES
-    )
+    tables = tuple(module_entry(lo, module.value, name) for name in torch_private.HOOK_TABLES)
     lo.builder.check("empty", tables, f"hooks of {type(module.sample).__qualname__}", lo.span())
     shared = torch_private.global_hook_tables()
     key = ("global", "hooks", "")

@@ -10,12 +10,12 @@ from janusc.lowering import ops
 from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.assign import extend_list, real_of, write_container
 from janusc.lowering.ir import Op
-from janusc.lowering.lower_operator import get_item, is_mutated, is_plain
+from janusc.lowering.lower_operator import get_item, is_mutated
 from janusc.lowering.lower_state import note_read
 from janusc.lowering.lower_torch import flag_truth, node, profiled_sample, protect_all, sample_call
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.mutation import save_container
-from janusc.lowering.operands import HOST_VALUES, arg, emit, escape, is_stable, sample_of
+from janusc.lowering.operands import HOST_VALUES, arg, emit, escape, is_plain, is_stable, sample_of
 from janusc.typeinfer import torch_table
 
 _LIST_WRITES = frozenset({"append", "extend", "insert", "pop", "remove", "clear", "reverse"})

@@ -13,7 +13,7 @@ from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, SliceV,
 from janusc.lowering.ir import Op
 from janusc.lowering.lower_state import note_read, read
 from janusc.lowering.lowering import Lowering, expression
-from janusc.lowering.operands import HOST_VALUES, SCALARS, arg, check_bound, emit, is_stable, sample_of
+from janusc.lowering.operands import HOST_VALUES, SCALARS, arg, check_bound, emit, is_plain, is_stable, sample_of
 from janusc.typeinfer import transfer
 
 BINARY: dict[type, str] = {
@@ -72,17 +72,6 @@ def fold(lo: Lowering, name: str, *values: Any) -> Known:
         raise lo.refuse("JC241", f"{type(error).__name__} at conversion") from None
 
 
-def is_plain(value: Any) -> bool:
-    """A tensor or an immutable host value (or a tuple of them): its operators run no user code and read no state."""
-    if isinstance(value, Known):
-        return type(value.value) in HOST_VALUES or isinstance(value.value, (torch.dtype, torch.device))
-    if isinstance(value, Sym):
-        return value.is_tensor or value.pytype in HOST_VALUES or value.pytype in (torch.dtype, torch.device)
-    if isinstance(value, TupleV):
-        return all(is_plain(v) for v in value.items)
-    return isinstance(value, SliceV)
-
-
 def is_container(value: Any) -> bool:
     if isinstance(value, Live):
         return type(value.sample) in _CONTAINERS
@@ -97,12 +86,22 @@ def computed(lo: Lowering, name: str, *operands: Any) -> Any:
     if not all(is_plain(v) for v in operands):
         if not all(is_plain(v) or is_container(v) or _runtime_any(v) for v in operands):
             raise lo.refuse("JC242", f"operator {name} on objects")
+        if name in _DUNDER and not all(compares_plainly(v) for v in operands):
+            raise lo.refuse("JC242", "a comparison of containers of objects")
         op = ops.OPERATOR_READ
     sample, aliases = operator_sample(lo, name, operands)
     tensors = [v for v in operands if isinstance(v, Sym) and v.is_tensor]
     fresh = not aliases or all(t.fresh for t in tensors)
     stable = is_stable(*operands) and not isinstance(sample, torch.Tensor) and lo.loop_depth == 0
     return emit(lo, op, name, tuple(arg(lo, v) for v in operands), sample, stable=stable, fresh=fresh)
+
+
+def compares_plainly(value: Any) -> bool:
+    """Whether comparing a container runs no user code: its items are numbers or text."""
+    if isinstance(value, Live):
+        items = value.sample.values() if isinstance(value.sample, dict) else value.sample
+        return all(type(x) in SCALARS or x is None for x in items)
+    return not isinstance(value, Sym) or value.pytype not in _CONTAINERS
 
 
 def _runtime_any(value: Any) -> bool:
@@ -269,8 +268,16 @@ def get_item(lo: Lowering, owner: Any, key: Any) -> Any:
     if isinstance(owner, Sym):
         if owner.pytype in (list, dict, set):
             return runtime_item(lo, owner, key)
+        check_index(lo, owner, key)
         return computed(lo, "getitem", owner, key)
     raise lo.refuse("JC243", f"a subscript of a {type(owner).__name__}")
+
+
+def check_index(lo: Lowering, owner: Any, key: Any) -> None:
+    """A list that is no list of numbers is a deprecated index: torch warns of it, at the user's line."""
+    if isinstance(owner, Sym) and owner.is_tensor and isinstance(key, ListV) and key.real is None:
+        if not all(isinstance(x, Known) and type(x.value) in (int, bool) for x in key.items):
+            raise lo.refuse("JC244", "an index that is a list of something else than numbers", "use a tuple")
 
 
 def runtime_item(lo: Lowering, owner: Any, key: Any) -> Any:

@@ -9,11 +9,11 @@ import gast
 import torch
 
 from janusc.lowering import ops
-from janusc.lowering.abstract import Frame, Known, Live, Sym, Unbound
+from janusc.lowering.abstract import Frame, IterableV, Known, Live, Sym, Unbound
 from janusc.lowering.ir import Arg, Const, Value
 from janusc.lowering.lowering import Lowering, expression
 from janusc.lowering.operands import check_bound, escape, known_arg, lift, sample_type
-from janusc.lowering.store import Slot
+from janusc.lowering.store import Slot, parts
 
 # ---- reads by path
 
@@ -36,6 +36,16 @@ def raw_attr(lo: Lowering, owner: Value | Any, name: str) -> Value:
     memo = (owner, "raw", name)
     if memo not in lo.memo:
         lo.memo[memo] = lo.builder.guard(ops.READ_ATTR, name, (owner,), span=lo.span())
+    value: Value = lo.memo[memo]
+    return value
+
+
+def module_entry(lo: Lowering, module: Value, name: str) -> Value:
+    """An instance attribute of a module, not lifted, by way of its ``__dict__``: nn.Module's ``__getattr__`` makes others slow."""
+    state = raw_attr(lo, module, "__dict__")
+    memo = (state, "raw item", name)
+    if memo not in lo.memo:
+        lo.memo[memo] = lo.builder.guard(ops.READ_ITEM, "", (state, Const(name)), span=lo.span())
     value: Value = lo.memo[memo]
     return value
 
@@ -181,7 +191,14 @@ def lower_attribute(lo: Lowering, node: Any) -> Any:
 # ---- writes
 
 
+def refuse_iterator(lo: Lowering, abstract: Any) -> None:
+    """An iterator that is kept would have to remember how far it is."""
+    if any(isinstance(p, IterableV) and p.kind != "range" for p in parts(abstract)):
+        raise lo.refuse("JC266", "an iterator is kept")
+
+
 def store_name(lo: Lowering, name: str, abstract: Any) -> None:
+    refuse_iterator(lo, abstract)
     slot = find_slot(lo, name)
     if slot is not None:
         lo.store[slot] = abstract
@@ -202,6 +219,7 @@ def store_name(lo: Lowering, name: str, abstract: Any) -> None:
 
 def write(lo: Lowering, slot: Slot, owner: Live, abstract: Any) -> None:
     """An own write, visible to later reads of this transaction, committed at its end in the order of first writes."""
+    refuse_iterator(lo, abstract)
     lo.store[slot] = abstract
     lo.written.setdefault(slot, owner)
     note_read(lo, slot, owner)

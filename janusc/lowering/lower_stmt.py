@@ -36,6 +36,14 @@ def lower_return(lo: Lowering, node: Any) -> None:
     raise lo.refuse("JC340", "a return inside a block")
 
 
+@statement(gast.Try)
+def lower_try(lo: Lowering, node: Any) -> None:
+    """The way on which nothing is raised; an exception in the graph is met by the eager run, under the real ``try``."""
+    lo.block(node.body)
+    lo.block(node.orelse)
+    lo.block(node.finalbody)
+
+
 @statement(gast.With)
 def lower_with(lo: Lowering, node: Any) -> None:
     enter(lo, node, list(node.items))

@@ -30,13 +30,13 @@ def call_torch(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, A
     name = torch_table.last_name(dotted)
     if function in (torch.is_tensor,) and args:
         return Known(isinstance(args[0], Sym) and args[0].is_tensor)
-    direct = _DIRECT.get(function)
-    if direct is not None and len(args) == 1 and not kwargs:
-        function, dotted = direct, torch_table.torch_name(direct)
     _check_arguments(lo, name, args, kwargs)
     if function is torch.tensor and any(tensors_in(a) for a in args):
         raise lo.refuse_call("JC300", "torch.tensor of tensors")
     written = torch_table.written_arguments(function, name, tuple(args), kwargs, lambda flag: flag_truth(lo, flag))
+    direct = _DIRECT.get(function)
+    if direct is not None and len(args) == 1 and set(kwargs) <= {"inplace"} and not written:
+        function, dotted, kwargs = direct, torch_table.torch_name(direct), {}
     sample = sample_call(lo, function, name, args, kwargs)
     op: Op = ops.TORCH
     if torch_table.is_random(name, kwargs):

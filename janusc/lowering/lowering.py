@@ -31,6 +31,7 @@ class Unconvertible(Exception):
         super().__init__(str(diagnostic))
         self.diagnostic = diagnostic
         self.call = call  # the opaque call that could run on its own, in the root frame
+        self.culprits: list[Any] = []  # other statements to run on the host, if not the one at hand
 
 
 @dataclass(frozen=True)
@@ -105,10 +106,18 @@ class Lowering:
         if handler is None or getattr(node, "_jc_host", False):
             raise self.refuse("JC202", f"{type(node).__name__} statements are not converted", node=node)
         outer, self.node = self.node, node
+        self.check_history(node)
         try:
             handler(self, node)
         finally:
             self.node = outer
+
+    def check_history(self, node: Any) -> None:
+        """Refuse a statement whose graph kept raising what its eager run did not."""
+        last = node.lineno if hasattr(node, "body") and not isinstance(node, gast.Try) else node.end_lineno or node.lineno
+        name = self.span(node).filename
+        if any(self.profile.is_refuted(f"host:{Span(name, line)}") for line in range(node.lineno, last + 1)):
+            raise self.refuse("JC205", "an error was raised here in the graph, and not in the eager run")
 
     def block(self, statements: Any) -> None:
         for statement in statements:

@@ -171,6 +171,17 @@ def is_stable(*abstracts: Any) -> bool:
     )
 
 
+def is_plain(value: Any) -> bool:
+    """A tensor or an immutable host value (or a tuple of them): its operators run no user code and read no state."""
+    if isinstance(value, Known):
+        return type(value.value) in HOST_VALUES or isinstance(value.value, (torch.dtype, torch.device))
+    if isinstance(value, Sym):
+        return value.plain or value.is_tensor or value.pytype in HOST_VALUES or value.pytype in (torch.dtype, torch.device)
+    if isinstance(value, TupleV):
+        return all(is_plain(v) for v in value.items)
+    return isinstance(value, SliceV)
+
+
 def guard_type(lo: Lowering, value: Value, cls: type, what: str) -> None:
     expected: Arg = Const(None) if cls is type(None) else lo.builder.ref(cls)
     if cls is type(None):

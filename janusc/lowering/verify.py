@@ -78,20 +78,21 @@ def _verify_graph(graph: Graph, defined: set[Value], objects: frozenset[str] | N
     while pending:
         current = pending.pop()
         visible: set[Value] = set()
-        _define(current.params, visible, defined, "a parameter")
+        _define(current.params, visible, defined, None)
         for node in current.nodes:
             problem = next(_problems(node, visible, objects), None)
             if problem is not None:
                 raise VerifyError(f"{problem}: {print_node(node)}")
-            _define(node.outputs, visible, defined, print_node(node))
+            _define(node.outputs, visible, defined, node)
             pending.extend(node.regions)
         for problem in _argument_problems(current.outputs, visible, objects):
             raise VerifyError(f"output of a graph: {problem}")
 
 
-def _define(values: tuple[Value, ...], visible: set[Value], defined: set[Value], where: str) -> None:
+def _define(values: tuple[Value, ...], visible: set[Value], defined: set[Value], node: Node | None) -> None:
     for value in values:
         if value in defined:
+            where = "as a parameter" if node is None else print_node(node)
             raise VerifyError(f"{value!r} is defined a second time: {where}")
         defined.add(value)
         visible.add(value)

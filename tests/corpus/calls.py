@@ -294,7 +294,7 @@ def string_methods():
     return f, [(ONE, s) for s in ("add=1,mul=2", "add=1,mul=2", " ADD=1,mul=2", "mul=3", "add=x", "", "add=1,mul=2")]
 
 
-@program()
+@program(graph=False)
 def user_context_manager():
     events = []
 
@@ -362,7 +362,7 @@ def generator_function():
     return f, [lambda f: list(f(ONE)), lambda f: list(f(ONE)), lambda f: next(f(ONE)), lambda f: list(f(ONE))]
 
 
-@program()
+@program(graph=False)
 def returned_closures():
     def f(x, k):
         y = x * k

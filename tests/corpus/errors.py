@@ -101,7 +101,7 @@ def exception_in_a_helper():
     return f, [(ONE, 3), (ONE, 3), (ONE, 3), (ONE * 3, 3), (ONE, 1.5), (ONE, 3)]
 
 
-@program()
+@program(graph=False)
 def raise_with_a_cause():
     def f(table, key):
         try:

@@ -355,7 +355,7 @@ def aliased_objects():
     return f, [(x, one, two), (x, one, two), (x, one, two), (x, one, one), (x, two, one), (x, two, two)]
 
 
-@program()
+@program(graph=False)
 def attributes_come_and_go():
     class Box:
         pass

@@ -200,7 +200,7 @@ def test_our_own_fault_never_reaches_the_user():
         assert [f(i) for i in range(3)] == [0, 1, 2]
     assert len(caught) == 1 and "\n" not in str(caught[0].message)
     text = report.explain_state(state)
-    assert "JC401" in text and "KeyError: 'oops'" in text and "conversions.py" in text, "with the traceback"
+    assert "JC901" in text and "KeyError: 'oops'" in text and "conversions.py" in text, "with the traceback"
 
 
 def test_a_failed_conversion_of_a_call_that_fails_anyway_is_forgiven():
@@ -229,7 +229,7 @@ def test_guards_that_never_hold_are_given_up_slowly():
     assert [f(i) for i in range(200)] == list(range(200))
     assert 2 < len(convert.asked) < 10 and stats(state).graphs == 0
     assert counts(state) == (200, 0, 0)
-    assert "JC402" in report.explain_state(state)
+    assert "JC902" in report.explain_state(state)
 
 
 # ---- failed assumptions

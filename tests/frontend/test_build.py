@@ -182,3 +182,11 @@ def test_type_parameters() -> None:
     new = rebuilt(function)
     assert new(1) == (1, function.__type_params__[0])
     assert new.__type_params__ == function.__type_params__
+
+
+def test_a_function_that_names_itself() -> None:
+    function = function_of("def f(x):\n    return f(x - 1) + 1 if x else 0\n")
+    new = rebuilt(function)
+    assert new(3) == 3
+    assert same_code(new.__code__, function.__code__)
+    assert parse.parse(function).free_names == new.__code__.co_freevars == ()

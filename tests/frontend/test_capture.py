@@ -63,7 +63,7 @@ def test_lambdas_on_one_line() -> None:
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no columns before Python 3.11")
 def test_equal_lambdas_on_one_line_are_told_apart_by_column() -> None:
-    names = namespace_of("f, g = lambda x: x + 1, lambda x: x + 1\nh = lambda: (lambda: 1, lambda: 1)\n")
+    names = namespace_of("f, g = lambda x: x + 1, lambda x: x + 1\nh = lambda: (lambda: h(1), lambda: h(1))\n")
     assert capture.capture(names["f"]).node.col_offset == 7
     assert capture.capture(names["g"]).node.col_offset == 24
     first, second = names["h"]()

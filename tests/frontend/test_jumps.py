@@ -42,7 +42,7 @@ def result_of(text: str, seed: int, change: Any = lambda function: function) -> 
     return result, world.trace
 
 
-@settings(max_examples=max(100, settings().max_examples))
+@settings(deadline=None, max_examples=max(100, settings().max_examples))
 @given(programs(), st.integers(0, 10**6))
 def test_generated_programs(text: str, seed: int) -> None:
     for offset in range(4):
@@ -50,7 +50,7 @@ def test_generated_programs(text: str, seed: int) -> None:
 
 
 def test_generated_programs_keep_no_jump() -> None:
-    @settings(max_examples=40)
+    @settings(deadline=None, max_examples=40)
     @given(programs())
     def check(text: str) -> None:
         body = parse.parse(function_of(text)).body
@@ -131,8 +131,9 @@ def f(x):
         ),
         (
             CONTINUE,
-            "for x in xs:\n    _jc_continue_1 = False\n    if x:\n        if x > 3:\n            _jc_continue_1 = True\n"
-            "        else:\n            print(x)\n    if not _jc_continue_1:\n        print('end')",
+            "for x in xs:\n    _jc_continue_1 = False\n    if x:\n        if x > 3:\n"
+            "            _jc_continue_1 = True\n        else:\n            print(x)\n"
+            "    if not _jc_continue_1:\n        print('end')",
         ),
         (
             RETURN_IN_LOOP,

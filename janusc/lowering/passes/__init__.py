@@ -8,6 +8,7 @@ Never:     looks at user objects, changes a node in place, depends on the order 
 
 Files in reading order:
     pipeline        the passes in their order, and running them
+    constants       what an assert says is a literal is one from there on
     folding         host arithmetic on literals, asserts that hold by themselves
     subexpressions  what is computed twice is computed once
     hoist_asserts   asserts before what would have to be undone, cheap guards first

@@ -24,9 +24,8 @@ import operator
 from dataclasses import replace
 from typing import Any
 
-import torch
-
 from janusc.lowering.ir import Arg, Const, Graph, Node, Segment, Tup, Value
+from janusc.lowering.passes.constants import SINGLETONS
 from janusc.lowering.rewrite import Fuel, keep_if_same, substitute, substitute_all
 
 LARGE = 256  # characters, items or bits; beyond it a result is cheaper made at run time than kept
@@ -36,7 +35,6 @@ COMPARISONS = frozenset("lt le eq ne gt ge contains not_in getitem".split())
 OPERATORS = ARITHMETIC | UNARY | COMPARISONS | {"is_", "is_not"}
 BUILTINS = frozenset("len abs min max sum int float bool str repr round divmod tuple ord chr".split())
 PLAIN = (int, float, bool, str, type(None))
-SINGLETONS = (bool, type(None), type(Ellipsis), torch.dtype, torch.layout, torch.memory_format)
 
 
 class _Unfoldable(Exception):

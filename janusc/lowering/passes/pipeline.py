@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from janusc.lowering.ir import Chain, Segment
+from janusc.lowering.passes.constants import constants
 from janusc.lowering.passes.dead_code import dead_code
 from janusc.lowering.passes.folding import folding
 from janusc.lowering.passes.hoist_asserts import hoist_asserts
@@ -35,7 +36,8 @@ class Pass:
 
 
 PIPELINE = (
-    Pass("folding", folding, "first: what becomes a literal makes others fold, merge and die"),
+    Pass("constants", constants, "first: what the guards fix need not be handed over and asked for again"),
+    Pass("folding", folding, "what becomes a literal makes others fold, merge and die"),
     Pass("subexpressions", subexpressions, "shapes and guards are asked for again and again"),
     Pass("hoist_asserts", hoist_asserts, "an assert that fails before a write has nothing to undo"),
     Pass("dead_code", dead_code, "after merging and folding, which leave unused nodes behind"),

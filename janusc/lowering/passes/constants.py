@@ -1,0 +1,99 @@
+"""What an assert says is a literal is that literal from there on, in the body and in regions too.
+
+Only literals that are one object wherever they come from, so that nobody can tell: None, booleans, small integers,
+dtypes and their like. The assert itself stays.
+
+Before::
+
+    assert equals(%3, False)
+    %4: tensor = torch torch.nn.functional.relu(%0, inplace=%3)
+    return (%4)
+
+After::
+
+    assert equals(%3, False)
+    %4: tensor = torch torch.nn.functional.relu(%0, inplace=False)
+    return (%4)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import torch
+
+from janusc.lowering.ir import Arg, Const, Graph, Node, Segment, Tup, Value, inputs_of, values_of
+from janusc.lowering.rewrite import Fuel, keep_if_same, substitute, substitute_all
+
+SINGLETONS = (bool, type(None), type(Ellipsis), torch.dtype, torch.layout, torch.memory_format)
+SMALL_INTEGERS = range(-5, 257)  # CPython keeps one object for each
+Known = dict[Value, Arg]
+
+
+def constants(segment: Segment, fuel: Fuel) -> Segment:
+    """The segment with asserted literals in place of the values they were asserted of."""
+    guards = _propagate(segment.guards, {}, fuel)
+    known = _bound(segment.body, zip(segment.body.params, guards.outputs), fuel)
+    return replace(segment, guards=guards, body=_propagate(segment.body, known, fuel))
+
+
+def _propagate(graph: Graph, known: Known, fuel: Fuel) -> Graph:
+    uses = _last_uses(graph)
+    nodes = []
+    for index, node in enumerate(graph.nodes):
+        if node.op.name == "assert":
+            fact = _fact(node)
+            if fact is not None and fact[0] not in known and uses.get(fact[0], -1) > index and fuel.spend():
+                known[fact[0]] = fact[1]
+        else:
+            node = substitute(node, known)
+            if node.regions:
+                regions = tuple(_propagate(r, _bound(r, _inputs(node, r), fuel), fuel) for r in node.regions)
+                same = all(a is b for a, b in zip(regions, node.regions))
+                node = node if same else replace(node, regions=regions)
+        nodes.append(node)
+    outputs = substitute_all(graph.outputs, known) if known else graph.outputs
+    return keep_if_same(graph, replace(graph, nodes=tuple(nodes), outputs=outputs))
+
+
+def _last_uses(graph: Graph) -> dict[Value, int]:
+    """The index of the last node that reads a value, asserts aside, which are kept as they are."""
+    uses: dict[Value, int] = {}
+    for index, node in enumerate(graph.nodes):
+        if node.op.name != "assert":
+            uses.update(dict.fromkeys(inputs_of(node), index))
+    uses.update(dict.fromkeys(values_of(graph.outputs), len(graph.nodes)))
+    return uses
+
+
+def _fact(node: Node) -> tuple[Value, Const] | None:
+    """What an assert fixes: a value and the literal it is."""
+    if node.target not in ("equals", "is") or len(node.args) != 2:
+        return None
+    value, literal = node.args
+    if isinstance(value, Value) and isinstance(literal, Const) and is_one_object(literal.value):
+        return value, literal
+    return None
+
+
+def is_one_object(value: object) -> bool:
+    """Whether every equal literal of this type is the same object."""
+    return type(value) in SINGLETONS or (type(value) is int and value in SMALL_INTEGERS)
+
+
+def _inputs(node: Node, region: Graph) -> Iterable[tuple[Value, Arg]]:
+    """The parameters of a region that keep the value they are bound to, and what that is."""
+    if node.op.name != "loop":
+        return zip(region.params, node.args[1:])
+    invariant = node.args[2]
+    assert isinstance(invariant, Tup)
+    count = len(invariant.items)
+    return zip(region.params[len(region.params) - count :], invariant.items)
+
+
+def _bound(graph: Graph, pairs: Iterable[tuple[Value, Arg]], fuel: Fuel) -> Known:
+    """The parameters of a graph that are literals and are read there."""
+    literals = {param: arg for param, arg in pairs if isinstance(arg, Const)}
+    uses = _last_uses(graph) if literals else {}
+    return {param: arg for param, arg in literals.items() if param in uses and fuel.spend()}
