@@ -6,7 +6,7 @@ from typing import Any
 
 import gast
 
-from janusc.lowering import ops
+from janusc.lowering import codes, ops
 from janusc.lowering.abstract import DictV, Known, ListV, Live, Sym, Unbound
 from janusc.lowering.ir import Arg
 from janusc.lowering.iterate import static_items, unpack
@@ -36,7 +36,7 @@ def assign(lo: Lowering, target: Any, value: Any) -> None:
     elif isinstance(target, gast.Subscript):
         set_item(lo, lo.expr(target.value), lo.expr(target.slice), value)
     else:
-        raise lo.refuse("JC270", f"assignment to {type(target).__name__}", node=target)
+        raise lo.refuse(codes.SYNTAX, f"assignment to {type(target).__name__}", node=target)
 
 
 def assign_many(lo: Lowering, targets: Any, value: Any) -> None:
@@ -44,18 +44,18 @@ def assign_many(lo: Lowering, targets: Any, value: Any) -> None:
     items = static_items(lo, value)
     if items is None:
         if stars:
-            raise lo.refuse("JC271", "starred unpacking of unknown length")
+            raise lo.refuse(codes.STAR, "starred unpacking of unknown length")
         items = unpack(lo, value, len(targets))
     if stars:
         (star,) = stars
         after = len(targets) - star - 1
         if len(items) < len(targets) - 1:
-            raise lo.refuse("JC241", "ValueError: not enough values to unpack")
+            raise lo.refuse(codes.RAISES, "ValueError: not enough values to unpack")
         middle = ListV(items[star : len(items) - after])
         items = [*items[:star], middle, *items[len(items) - after :]]
         targets = [t.value if isinstance(t, gast.Starred) else t for t in targets]
     if len(items) != len(targets):
-        raise lo.refuse("JC241", "ValueError: wrong number of values to unpack")
+        raise lo.refuse(codes.RAISES, "ValueError: wrong number of values to unpack")
     for target, item in zip(targets, items):
         assign(lo, target, item)
 
@@ -63,7 +63,7 @@ def assign_many(lo: Lowering, targets: Any, value: Any) -> None:
 def set_item(lo: Lowering, owner: Any, key: Any, value: Any) -> None:
     if isinstance(owner, ListV) and owner.real is None and isinstance(key, Known) and type(key.value) is int:
         if not -len(owner.items) <= key.value < len(owner.items):
-            raise lo.refuse("JC241", "IndexError: list assignment index out of range")
+            raise lo.refuse(codes.RAISES, "IndexError: list assignment index out of range")
         owner.items[key.value] = value
     elif isinstance(owner, DictV) and owner.real is None and isinstance(key, Known):
         owner.items[key.value] = value
@@ -79,7 +79,7 @@ def set_item(lo: Lowering, owner: Any, key: Any, value: Any) -> None:
         write_container(lo, owner)
         _emit_set(lo, owner.value, key, value)
     else:
-        raise lo.refuse("JC272", "an item of an object is assigned")
+        raise lo.refuse(codes.ASSIGNMENT, "an item of an object is assigned")
 
 
 def real_of(lo: Lowering, owner: Any) -> Sym:
@@ -124,7 +124,7 @@ def lower_augmented(lo: Lowering, node: Any) -> None:
         result = augmented(lo, name, get_item(lo, owner, key), lo.expr(node.value))
         set_item(lo, owner, key, result)
     else:
-        raise lo.refuse("JC270", "augmented assignment here")
+        raise lo.refuse(codes.SYNTAX, "augmented assignment here")
 
 
 def augmented(lo: Lowering, name: str, held: Any, value: Any) -> Any:
@@ -135,10 +135,12 @@ def augmented(lo: Lowering, name: str, held: Any, value: Any) -> Any:
         return Sym(out[0], sample, fresh=held.fresh, pytype=held.pytype)
     if isinstance(held, ListV) and name == "add":
         return extend_list(lo, held, value)
-    if isinstance(held, (Live, ListV, DictV)) or (isinstance(held, Sym) and is_container(held) and held.pytype is not tuple):
-        raise lo.refuse("JC273", "augmented assignment to an object")
+    if isinstance(held, (Live, ListV, DictV)) or (
+        isinstance(held, Sym) and is_container(held) and held.pytype is not tuple
+    ):
+        raise lo.refuse(codes.OPERATOR, "augmented assignment to an object")
     if isinstance(held, Sym) and held.pytype is None:
-        raise lo.refuse("JC273", "augmented assignment to a value of no certain type")
+        raise lo.refuse(codes.OPERATOR, "augmented assignment to a value of no certain type")
     return binary(lo, name, held, value)
 
 
@@ -161,8 +163,7 @@ def lower_delete(lo: Lowering, node: Any) -> None:
     for target in node.targets:
         slot = find_slot(lo, target.id) if isinstance(target, gast.Name) else None
         if slot is None or lo.fetch(slot) is Unbound:
-            raise lo.refuse("JC225", "del of something else than a local variable")
+            raise lo.refuse(codes.DELETION, "del of something else than a local variable")
         held = lo.store.pop(slot)
         if isinstance(held, Sym) and held.maybe_unbound:
-            raise lo.refuse("JC225", "del of a variable that may be unbound")
-
+            raise lo.refuse(codes.DELETION, "del of a variable that may be unbound")

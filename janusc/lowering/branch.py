@@ -11,7 +11,7 @@ from typing import Any
 import gast
 import torch
 
-from janusc.lowering import ops
+from janusc.lowering import codes, ops
 from janusc.lowering.abstract import (
     UNKNOWN,
     BoundV,
@@ -55,7 +55,7 @@ def truth(lo: Lowering, value: Any) -> bool | Any:
         check_bound(lo, value)
         if value.is_tensor or value.plain or value.pytype is None or value.pytype.__module__ in ("builtins", "torch"):
             return value
-    raise lo.refuse("JC250", f"the truth of a {type(value).__name__}")
+    raise lo.refuse(codes.TRUTH, f"the truth of a {type(value).__name__}")
 
 
 def live_truth(lo: Lowering, value: Live) -> bool | Any:
@@ -67,7 +67,7 @@ def live_truth(lo: Lowering, value: Live) -> bool | Any:
     if hasattr(cls, "__bool__") or hasattr(cls, "__len__"):
         if isinstance(value.sample, torch.nn.Module) and cls.__module__.startswith("torch."):
             return len(value.sample) > 0
-        raise lo.refuse("JC250", f"{cls.__qualname__} decides its own truth")
+        raise lo.refuse(codes.TRUTH, f"{cls.__qualname__} decides its own truth")
     return True
 
 
@@ -160,7 +160,9 @@ def cond(lo: Lowering, node: Any, predicate: Sym, then: Callable[[], Any], orels
         else:
             lo.store[slot] = merged
     result = None if a is None and b is None else merge.values(a, b)
-    free = list(dict.fromkeys([*lo.builder.free_values(first, merge.left()), *lo.builder.free_values(second, merge.right())]))
+    free = list(
+        dict.fromkeys([*lo.builder.free_values(first, merge.left()), *lo.builder.free_values(second, merge.right())])
+    )
     graphs = (lo.builder.close(first, merge.left(), free), lo.builder.close(second, merge.right(), free))
     lo.builder.place(ops.COND, "if", (predicate.value, *free), tuple(merge.outputs), graphs, lo.span())
     return result
@@ -174,7 +176,7 @@ def _before(lo: Lowering, slot: Any, before: dict[Any, Any]) -> Any:
         return Unbound
     owner = lo.written.get(slot)
     if owner is None:
-        raise lo.refuse("JC251", f"{slot[2]} is written on one path only")
+        raise lo.refuse(codes.PARTIAL_WRITE, f"{slot[2]} is written on one path only")
     lo.store.pop(slot, None)
     if slot[0] == "attr":
         from janusc.lowering.lower_attr import live_attribute
@@ -184,7 +186,7 @@ def _before(lo: Lowering, slot: Any, before: dict[Any, Any]) -> Any:
 
     if slot[0] == "global" and slot[2] in owner.sample:
         return read(lo, owner.value, "item", slot[2], owner.sample[slot[2]], slot[2])
-    raise lo.refuse("JC251", f"{slot[2] or 'a variable'} is written on one path only")
+    raise lo.refuse(codes.PARTIAL_WRITE, f"{slot[2] or 'a variable'} is written on one path only")
 
 
 class Merge:
@@ -321,9 +323,7 @@ def lower_or(lo: Lowering, operands: Sequence[Callable[[], Any]], node: Any, tes
     return _short(lo, value, node, tests, lambda: value, lambda: lower_or(lo, operands[1:], node, tests[1:]))
 
 
-def _short(
-    lo: Lowering, value: Any, node: Any, tests: Any, then: Callable[[], Any], orelse: Callable[[], Any]
-) -> Any:
+def _short(lo: Lowering, value: Any, node: Any, tests: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
     known = truth(lo, value)
     if isinstance(known, bool):
         return then() if known else orelse()
@@ -341,7 +341,7 @@ def lower_assert(lo: Lowering, node: Any) -> None:
     known = truth(lo, lo.expr(node.test))
     if isinstance(known, bool):
         if not known:
-            raise lo.refuse("JC252", "this assert fails")
+            raise lo.refuse(codes.RAISES, "this assert fails")
         return
     lo.builder.check("true", (known.value,), lo.site(node, "Assert"), lo.span())
 
@@ -354,4 +354,3 @@ def concretise(lo: Lowering, value: Sym) -> Any:
     kind = "is" if isinstance(value.sample, bool) else "equals"
     lo.builder.check(kind, (value.value, Const(value.sample)), site, lo.span())
     return Known(value.sample)
-

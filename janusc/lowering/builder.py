@@ -12,7 +12,9 @@ from janusc.source import Span
 from janusc.types import ANY, HostType, Type
 
 _EARLY_OPS = frozenset(op.name for op in (ops.OPERATOR, ops.BUILTIN))
-_NEVER_RAISE = frozenset({"add", "sub", "mul", "lt", "le", "eq", "ne", "gt", "ge", "not_", "is_", "is_not", "len", "bool"})
+_NEVER_RAISE = frozenset(
+    {"add", "sub", "mul", "lt", "le", "eq", "ne", "gt", "ge", "not_", "is_", "is_not", "len", "bool"}
+)
 METADATA = frozenset({"shape", "dtype", "ndim", "device", "layout", "is_cuda", "itemsize", "is_sparse"})
 
 

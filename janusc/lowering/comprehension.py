@@ -7,6 +7,7 @@ from typing import Any
 import gast
 
 from janusc.frontend import names
+from janusc.lowering import codes
 from janusc.lowering.abstract import DictV, ListV, Unbound
 from janusc.lowering.lowering import Lowering, expression
 
@@ -27,21 +28,21 @@ def lower_dict_comp(lo: Lowering, node: Any) -> Any:
 
 @expression(gast.SetComp)
 def lower_set_comp(lo: Lowering, node: Any) -> Any:
-    raise lo.refuse("JC330", "a set comprehension")
+    raise lo.refuse(codes.COMPREHENSION, "a set comprehension")
 
 
 @expression(gast.GeneratorExp)
 def lower_generator(lo: Lowering, node: Any) -> Any:
-    raise lo.refuse("JC331", "a generator expression that is kept")
+    raise lo.refuse(codes.COMPREHENSION, "a generator expression that is kept")
 
 
 def consume(lo: Lowering, function: Any, node: Any) -> Any:
     """``sum(x for x in xs)`` and the like: the generator is used up before the call returns."""
-    from janusc.lowering.lower_call import call
     from janusc.lowering.abstract import Known
+    from janusc.lowering.lower_call import call
 
     if not any(function is f for f in _CONSUMERS):
-        raise lo.refuse("JC331", "a generator expression that is kept")
+        raise lo.refuse(codes.COMPREHENSION, "a generator expression that is kept")
     generator = node.args[0]
     items = collect(lo, generator, ListV([]), _call(generator, "append", [generator.elt]))
     rest = [lo.expr(a) for a in node.args[1:]]
@@ -53,9 +54,9 @@ def collect(lo: Lowering, node: Any, empty: Any, step: Any) -> Any:
     """Run the loops of a comprehension around ``step``, which adds to ``empty``; its targets stay its own."""
     if any(isinstance(n, (gast.Lambda, *names.COMPREHENSIONS)) for s in [step] for n in gast.walk(s) if n is not node):
         if any(isinstance(n, gast.Lambda) for n in gast.walk(step)):
-            raise lo.refuse("JC332", "a lambda in a comprehension")
+            raise lo.refuse(codes.COMPREHENSION, "a lambda in a comprehension")
     if any(g.is_async for g in node.generators):
-        raise lo.refuse("JC332", "an asynchronous comprehension")
+        raise lo.refuse(codes.COMPREHENSION, "an asynchronous comprehension")
     body: Any = step
     for generator in reversed(node.generators):
         for test in reversed(generator.ifs):

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from janusc.lowering import ops
+from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.ir import Const
 from janusc.lowering.lower_state import check_once, module_entry, note_read, read
@@ -40,7 +40,7 @@ def _known_items(lo: Lowering, value: Any) -> list[Any] | None:
         return [Known(v) for v in value] if len(value) <= UNROLL_BUDGET else None
     if isinstance(value, type) and hasattr(value, "__members__"):
         return [Known(m) for m in value]  # type: ignore[var-annotated]
-    raise lo.refuse("JC260", f"iteration over {type(value).__name__}")
+    raise lo.refuse(codes.ITERATION, f"iteration over {type(value).__name__}")
 
 
 def _combined_items(lo: Lowering, iterable: IterableV) -> list[Any] | None:
@@ -78,8 +78,8 @@ def live_items(lo: Lowering, owner: Live) -> list[Any] | None:
         names, children = module_children(lo, owner)
         return [Known(n) for n in names] if isinstance(sample, torch.nn.ModuleDict) else children
     if isinstance(sample, torch.nn.ParameterList):
-        raise lo.refuse("JC260", "iteration over a ParameterList")
-    raise lo.refuse("JC260", f"iteration over {type(sample).__qualname__}")
+        raise lo.refuse(codes.ITERATION, "iteration over a ParameterList")
+    raise lo.refuse(codes.ITERATION, f"iteration over {type(sample).__qualname__}")
 
 
 def _all_tensors(sample: Any) -> bool:
@@ -104,7 +104,7 @@ def live_dict_items(lo: Lowering, owner: Live) -> dict[Any, Any]:
     sample = owner.sample
     note_read(lo, ("content", id(sample), ""), owner)
     if not all(type(k) is str for k in sample):
-        raise lo.refuse("JC260", "iteration over a dict with keys other than text")
+        raise lo.refuse(codes.ITERATION, "iteration over a dict with keys other than text")
     guard_keys(lo, owner.value, sample)
     return {k: read(lo, owner.value, "item", k, v, f"item {k!r}") for k, v in sample.items()}
 
@@ -139,7 +139,7 @@ def item_sample(lo: Lowering, iterable: Any) -> Any:
         try:
             item = transfer.apply(lambda t: t[0], (iterable.sample,), {}, lo.grad)
         except transfer.NoSample:
-            raise lo.refuse("JC261", "iteration over a tensor that may have no dimensions") from None
+            raise lo.refuse(codes.ITERATION, "iteration over a tensor that may have no dimensions") from None
         return replace(iterable, sample=item, stable=False, pytype=torch.Tensor)
     if isinstance(iterable, IterableV):
         return _combined_sample(lo, iterable)
@@ -185,16 +185,19 @@ def unpack(lo: Lowering, value: Any, count: int) -> list[Any]:
     from janusc.lowering.operands import arg, sample_type
 
     samples: list[Any] = [UNKNOWN] * count
-    template = item_sample(lo, value) if not (isinstance(value, Sym) and isinstance(value.sample, (tuple, list))) else None
+    template = (
+        item_sample(lo, value) if not (isinstance(value, Sym) and isinstance(value.sample, (tuple, list))) else None
+    )
     if isinstance(value, Sym) and isinstance(value.sample, (tuple, list)) and len(value.sample) == count:
         samples = list(value.sample)
     elif isinstance(template, Sym):
         samples = [template.sample] * count
     stable = isinstance(value, Sym) and value.stable
     if stable and lo.builder.is_early(value.value):
-        return [emit(lo, ops.OPERATOR, "getitem", (value.value, Const(i)), s, stable=True) for i, s in enumerate(samples)]
+        return [
+            emit(lo, ops.OPERATOR, "getitem", (value.value, Const(i)), s, stable=True) for i, s in enumerate(samples)
+        ]
     types = tuple(sample_type(s) for s in samples)
     values = lo.builder.emit(ops.UNPACK, "", (arg(lo, value),), (), types, lo.span())
     fresh = isinstance(value, Sym) and value.fresh
     return [sym(v, s, stable=stable, fresh=fresh) for v, s in zip(values, samples)]
-

@@ -15,7 +15,7 @@ import gast
 import torch
 
 from janusc.frontend import names
-from janusc.lowering import ops
+from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, TupleV, Unbound
 from janusc.lowering.assign import assign
 from janusc.lowering.branch import (
@@ -54,7 +54,7 @@ def lower_for(lo: Lowering, node: Any) -> None:
 def otherwise(lo: Lowering, node: Any) -> None:
     """The ``else`` of a loop that nothing breaks; one with a flag has been written as an ``if``."""
     if node.orelse and getattr(node, "_jc_stop", None) is not None:
-        raise lo.refuse("JC262", "a loop with else and a break")
+        raise lo.refuse(codes.ITERATION, "a loop with else and a break")
     lo.block(node.orelse)
 
 
@@ -74,7 +74,9 @@ def run_for(lo: Lowering, node: Any, iterable: Any) -> None:
                 raise
             lo.rewind(point)
     elif items is not None and not _may_loop(items):
-        raise lo.refuse("JC263", f"{len(items)} iterations over different objects", "put the loop body into a function")
+        raise lo.refuse(
+            codes.ITERATION, f"{len(items)} iterations over different objects", "put the loop body into a function"
+        )
     Loop(lo, node, iterable, stop).lower()
 
 
@@ -85,7 +87,7 @@ def unchanged(lo: Lowering, iterable: Any) -> Iterator[None]:
     before = [(list(p.items), p.real) for p in lists]
     yield
     if any((list(p.items), p.real) != held for p, held in zip(lists, before)):
-        raise lo.refuse("JC265", "a list changes while it is iterated")
+        raise lo.refuse(codes.LOOP, "a list changes while it is iterated")
 
 
 def _may_loop(items: list[Any]) -> bool:
@@ -230,7 +232,7 @@ class Loop:
             if done:
                 return
             lo.rewind(start)
-        raise lo.refuse("JC264", "the kinds of the loop's variables don't settle")
+        raise lo.refuse(codes.LOOP, "the kinds of the loop's variables don't settle")
 
     def enter(self) -> Arg:
         lo = self.lo
@@ -257,8 +259,12 @@ class Loop:
         else:
             carried.kind = kind_of(initial)
             carried.sample = initial.value if isinstance(initial, Known) else getattr(initial, "sample", UNKNOWN)
-            carried.element = getattr(initial, "element", None) or getattr(getattr(initial, "real", None), "element", None)
-            carried.fresh = getattr(initial, "fresh", isinstance(initial, Known)) or getattr(initial, "real", None) is not None
+            carried.element = getattr(initial, "element", None) or getattr(
+                getattr(initial, "real", None), "element", None
+            )
+            carried.fresh = (
+                getattr(initial, "fresh", isinstance(initial, Known)) or getattr(initial, "real", None) is not None
+            )
             carried.unbound = getattr(initial, "maybe_unbound", False)
         if isinstance(initial, Live) or (isinstance(initial, Known) and not _is_carriable(initial)):
             carried.kind = type(initial)  # must not change
@@ -325,7 +331,9 @@ class Loop:
 
     def abstract(self, c: Carried, value: Value) -> Any:
         if c.width is not None:
-            sample: Any = tuple(getattr(x, "value", None) if isinstance(x, Known) else getattr(x, "sample", UNKNOWN) for x in c.width)
+            sample: Any = tuple(
+                getattr(x, "value", None) if isinstance(x, Known) else getattr(x, "sample", UNKNOWN) for x in c.width
+            )
             if any(s is UNKNOWN for s in sample):
                 sample = UNKNOWN
             return Sym(value, sample, pytype=tuple, maybe_unbound=c.unbound)
@@ -340,7 +348,9 @@ class Loop:
         value = lo.builder.value(type_)
         region.params.insert(0, value)
         if isinstance(item, TupleV):
-            parts = lo.builder.emit(ops.UNPACK, "", (value,), (), tuple(sample_type(_item(x)) for x in item.items), lo.span())
+            parts = lo.builder.emit(
+                ops.UNPACK, "", (value,), (), tuple(sample_type(_item(x)) for x in item.items), lo.span()
+            )
             assign(lo, self.node.target, TupleV(tuple(self._part(v, x) for v, x in zip(parts, item.items))))
         else:
             assign(lo, self.node.target, self._part(value, item))
@@ -373,7 +383,9 @@ class Loop:
             else:
                 from janusc.lowering.branch import cond
 
-                result = cond(lo, [self.node.test] if self.iterable is None else [], flag, lambda: Known(False), proceed)
+                result = cond(
+                    lo, [self.node.test] if self.iterable is None else [], flag, lambda: Known(False), proceed
+                )
         known = truth(lo, result)
         return Const(known) if isinstance(known, bool) else known.value
 
@@ -386,7 +398,7 @@ class Loop:
             value = after.get(c.slot, Unbound)
             if self.is_fixed(c):
                 if value is not c.initial:
-                    raise lo.refuse("JC264", f"{c.slot[2]} becomes another object in the loop")
+                    raise lo.refuse(codes.LOOP, f"{c.slot[2]} becomes another object in the loop")
                 continue
             if not self.fits(c, value):
                 settled = False
@@ -447,4 +459,3 @@ def _item(value: Any) -> Any:
 
 def _is_carriable(known: Known) -> bool:
     return known.value is None or type(known.value) in (bool, int, float, str, complex)
-

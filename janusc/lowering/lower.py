@@ -19,6 +19,7 @@ from janusc.frontend import names
 from janusc.frontend.parse import ParsedFunction
 from janusc.lowering import (  # noqa: F401  (each registers its constructs)
     assign,
+    codes,
     comprehension,
     loops,
     lower_call,
@@ -33,7 +34,6 @@ from janusc.lowering.abstract import (
     BoundV,
     DictV,
     FunctionV,
-    IterableV,
     Known,
     ListV,
     Live,
@@ -172,7 +172,7 @@ class Walk:
 
     def result(self) -> Lowered:
         if not self.useful and not self.idle:
-            notes = self.notes or [Diagnostic("JC350", "there is no tensor work to convert", self.parsed.span)]
+            notes = self.notes or [Diagnostic(codes.NO_WORK, "there is no tensor work to convert", self.parsed.span)]
             raise Refusal(notes[0])
         chain = Chain(self.parsed.name, tuple(self.steps), self.lo.builder.objects)
         return Lowered(chain, tuple(self.outlined), tuple(self.notes))
@@ -326,7 +326,9 @@ class Walk:
     def exported(self, name: str) -> Arg:
         value = self.lo.store[self.lo.local(name)]
         if any(isinstance(p, (FunctionV, BoundV, MethodV, SuperV)) for p in parts(value)):
-            error = self.lo.refuse("JC351", f"{name}, a function made inside the call, is needed by ordinary Python")
+            error = self.lo.refuse(
+                codes.FUNCTION_VALUE, f"{name}, a function made inside the call, is needed by ordinary Python"
+            )
             error.culprits = [s for s in self.segment_statements if name in names.stores([s])]
             raise error
         return value.value if isinstance(value, Sym) else escape(self.lo, value)
@@ -454,4 +456,3 @@ def is_worth(body: Graph) -> bool:
 
 def _yields_tensor(node: Any) -> bool:
     return any(isinstance(v.type, TensorType) for v in (*node.outputs, *(a for a in node.args if hasattr(a, "type"))))
-

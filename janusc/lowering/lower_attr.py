@@ -8,7 +8,7 @@ from typing import Any
 import gast
 import torch
 
-from janusc.lowering import ops
+from janusc.lowering import codes, ops
 from janusc.lowering.abstract import (
     UNKNOWN,
     BoundV,
@@ -51,7 +51,7 @@ def get_attribute(lo: Lowering, owner: Any, name: str) -> Any:
         return super_attribute(lo, owner, name)
     if isinstance(owner, (ListV, DictV, TupleV)):
         return MethodV(owner, name)
-    raise lo.refuse("JC220", f"attribute {name} of a {type(owner).__name__}")
+    raise lo.refuse(codes.ATTRIBUTE, f"attribute {name} of a {type(owner).__name__}")
 
 
 def symbolic_attribute(lo: Lowering, owner: Sym, name: str) -> Any:
@@ -67,14 +67,14 @@ def symbolic_attribute(lo: Lowering, owner: Sym, name: str) -> Any:
             return emit(lo, ops.ATTRIBUTE, name, (owner.value,), sample, stable=stable, fresh=owner.fresh)
         if torch_table.is_tensor_method(name):
             return MethodV(owner, name)
-        raise lo.refuse("JC221", f"tensor attribute {name}")
+        raise lo.refuse(codes.ATTRIBUTE, f"tensor attribute {name}")
     if owner.pytype is not None and (owner.pytype in HOST_VALUES or owner.pytype in (list, dict, set, tuple)):
         if callable(getattr(owner.pytype, name, None)):
             return MethodV(owner, name)
     if isinstance(owner.sample, tuple) and hasattr(type(owner.sample), "_fields") or _is_struct(owner.sample):
         sample = getattr(owner.sample, name, UNKNOWN)  # results such as (values, indices)
         return emit(lo, ops.ATTRIBUTE, name, (owner.value,), sample, fresh=owner.fresh)
-    raise lo.refuse("JC221", f"attribute {name} of a value that is known at run time only")
+    raise lo.refuse(codes.ATTRIBUTE, f"attribute {name} of a value that is known at run time only")
 
 
 def _is_struct(sample: Any) -> bool:
@@ -85,7 +85,7 @@ def known_attribute(lo: Lowering, owner: Known, name: str) -> Any:
     obj = owner.value
     if isinstance(obj, pytypes.ModuleType):
         if not hasattr(obj, name):
-            raise lo.refuse("JC220", f"{obj.__name__} has no attribute {name}")
+            raise lo.refuse(codes.ATTRIBUTE, f"{obj.__name__} has no attribute {name}")
         sample = getattr(obj, name)
         return fixed_or_read(lo, obj, name, sample)
     if isinstance(obj, type):
@@ -93,7 +93,7 @@ def known_attribute(lo: Lowering, owner: Known, name: str) -> Any:
     if isinstance(obj, (torch.dtype, torch.device)) or type(obj) in HOST_VALUES:
         value = getattr(obj, name, MISSING)
         if value is MISSING:
-            raise lo.refuse("JC220", f"attribute {name}")
+            raise lo.refuse(codes.ATTRIBUTE, f"attribute {name}")
         return MethodV(owner, name) if callable(value) else Known(value)
     if hasattr(type(obj), "__members__"):  # an enum member
         return Known(getattr(obj, name)) if name in ("value", "name") else _refuse_attribute(lo, obj, name)
@@ -101,12 +101,14 @@ def known_attribute(lo: Lowering, owner: Known, name: str) -> Any:
 
 
 def _refuse_attribute(lo: Lowering, obj: Any, name: str) -> Any:
-    raise lo.refuse("JC220", f"attribute {name} of {callees.describe(obj)}")
+    raise lo.refuse(codes.ATTRIBUTE, f"attribute {name} of {callees.describe(obj)}")
 
 
 def fixed_or_read(lo: Lowering, module: pytypes.ModuleType, name: str, sample: Any) -> Any:
     """An attribute of a Python module: guarded, except in torch's own files."""
-    if lo.frame.library or (module.__name__.split(".")[0] in ("torch", "math") and isinstance(sample, pytypes.ModuleType)):
+    if lo.frame.library or (
+        module.__name__.split(".")[0] in ("torch", "math") and isinstance(sample, pytypes.ModuleType)
+    ):
         return Known(sample)
     memo = (id(module), "module", name)
     if memo not in lo.memo:
@@ -119,18 +121,20 @@ def class_attribute(lo: Lowering, cls: type, name: str) -> Any:
     """``Class.name``: a function as such, a plain value under guards."""
     if type(cls) is not type and type(type(cls)) is type and class_lookup(type(cls), name) is not MISSING:
         if not hasattr(cls, "__members__"):
-            raise lo.refuse("JC220", f"attribute {name} of a class with a metaclass")
+            raise lo.refuse(codes.ATTRIBUTE, f"attribute {name} of a class with a metaclass")
     if name in _NAMES:
         memo = (id(cls), "name", name)
         if memo not in lo.memo:
-            value = lo.builder.guard(ops.READ_ATTR, name, (lo.builder.ref(cls),), sample_type(getattr(cls, name)), lo.span())
+            value = lo.builder.guard(
+                ops.READ_ATTR, name, (lo.builder.ref(cls),), sample_type(getattr(cls, name)), lo.span()
+            )
             lo.memo[memo] = lift(lo, getattr(cls, name), value, name)
         return lo.memo[memo]
     found = class_lookup(cls, name)
     if hasattr(cls, "__members__") and name in cls.__members__:
         return Known(getattr(cls, name))
     if found is MISSING:
-        raise lo.refuse("JC220", f"{cls.__qualname__} has no attribute {name}")
+        raise lo.refuse(codes.ATTRIBUTE, f"{cls.__qualname__} has no attribute {name}")
     if isinstance(found, (staticmethod, pytypes.FunctionType)):
         return class_function(lo, cls, name, found.__func__ if isinstance(found, staticmethod) else found)
     if isinstance(found, classmethod):
@@ -138,7 +142,7 @@ def class_attribute(lo: Lowering, cls: type, name: str) -> Any:
     if cls.__module__.startswith("torch") or cls.__module__ == "builtins":
         return Known(getattr(cls, name))
     if hasattr(type(found), "__get__"):
-        raise lo.refuse("JC220", f"descriptor {name}")
+        raise lo.refuse(codes.ATTRIBUTE, f"descriptor {name}")
     memo = (id(cls), "class", name)
     if memo not in lo.memo:
         value = lo.builder.guard(ops.READ_ATTR, name, (lo.builder.ref(cls),), span=lo.span())
@@ -157,7 +161,9 @@ def class_function(lo: Lowering, cls: type, name: str, function: Any) -> Any:
         if isinstance(raw, classmethod):
             value = lo.builder.guard(ops.READ_ATTR, "__func__", (value,), span=lo.span())
         lo.builder.check("is", (value, lo.builder.ref(function)), f"{cls.__qualname__}.{name}", lo.span())
-        lo.memo[memo] = Live(value, function, fixed=callees.is_torch_code(getattr(function, "__code__", None) or _NO_CODE))
+        lo.memo[memo] = Live(
+            value, function, fixed=callees.is_torch_code(getattr(function, "__code__", None) or _NO_CODE)
+        )
     return lo.memo[memo]
 
 
@@ -174,10 +180,10 @@ def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
         return MethodV(owner, name) if class_lookup(cls, name) is not MISSING else _refuse_attribute(lo, sample, name)
     if isinstance(sample, pytypes.FunctionType):
         if name not in _NAMES:
-            raise lo.refuse("JC220", f"attribute {name} of a function")
+            raise lo.refuse(codes.ATTRIBUTE, f"attribute {name} of a function")
         return read(lo, owner.value, "attr", name, getattr(sample, name), name)
     if cls.__getattribute__ is not object.__getattribute__:
-        raise lo.refuse("JC222", f"{cls.__qualname__} defines __getattribute__")
+        raise lo.refuse(codes.ATTRIBUTE, f"{cls.__qualname__} defines __getattribute__")
     found = class_lookup(cls, name)
     if isinstance(found, property):
         return read_property(lo, owner, cls, name, found)
@@ -188,7 +194,7 @@ def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
         return read(lo, owner.value, "attr", name, getattr(sample, name), _path(owner, name))
     own = getattr(sample, "__dict__", {})
     if found is not MISSING and hasattr(type(found), "__set__"):
-        raise lo.refuse("JC220", f"descriptor {name}")
+        raise lo.refuse(codes.ATTRIBUTE, f"descriptor {name}")
     if name in own:
         note_read(lo, slot, owner)
         if isinstance(sample, torch.nn.Module):
@@ -202,7 +208,7 @@ def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
 def read_dict(lo: Lowering, owner: Live) -> Any:
     """``vars(obj)`` as a dict: from then on the object's attributes must not change in this transaction."""
     if any(slot[:2] == ("attr", id(owner.sample)) for slot in lo.written) or not hasattr(owner.sample, "__dict__"):
-        raise lo.refuse("JC220", "__dict__ of an object that was changed")
+        raise lo.refuse(codes.ATTRIBUTE, "__dict__ of an object that was changed")
     lo.memo[("exposed", id(owner.sample), "")] = True
     return read(lo, owner.value, "attr", "__dict__", owner.sample.__dict__, _path(owner, "__dict__"))
 
@@ -215,7 +221,7 @@ def read_property(lo: Lowering, owner: Live, cls: type, name: str, found: proper
     from janusc.lowering.lower_call import call
 
     if found.fget is None or not isinstance(found.fget, pytypes.FunctionType):
-        raise lo.refuse("JC220", f"property {name}")
+        raise lo.refuse(codes.ATTRIBUTE, f"property {name}")
     memo = (id(cls), "property", name)
     if memo not in lo.memo:
         prop = lo.builder.guard(ops.READ_ATTR, name, (lo.builder.ref(cls),), span=lo.span())
@@ -241,7 +247,7 @@ def inherited(lo: Lowering, owner: Live, cls: type, name: str, found: Any) -> An
         function = class_function(lo, cls, name, found.__func__)
         return function if isinstance(found, staticmethod) else BoundV(function, Known(cls))
     if hasattr(type(found), "__get__"):
-        raise lo.refuse("JC220", f"descriptor {name}")
+        raise lo.refuse(codes.ATTRIBUTE, f"descriptor {name}")
     return class_attribute(lo, cls, name)
 
 
@@ -254,7 +260,7 @@ def registered(lo: Lowering, owner: Live, name: str) -> Any:
             if name in entries and type(entries) is dict:
                 note_read(lo, ("attr", id(sample), name), owner)
                 return read(lo, module_entry(lo, owner.value, table), "item", name, entries[name], _path(owner, name))
-    raise lo.refuse("JC220", f"{cls.__qualname__} finds {name} dynamically or not at all")
+    raise lo.refuse(codes.ATTRIBUTE, f"{cls.__qualname__} finds {name} dynamically or not at all")
 
 
 def super_attribute(lo: Lowering, owner: SuperV, name: str) -> Any:
@@ -266,7 +272,7 @@ def super_attribute(lo: Lowering, owner: SuperV, name: str) -> Any:
             if isinstance(found, pytypes.FunctionType):
                 return BoundV(class_function(lo, base, name, found), owner.owner)
             break
-    raise lo.refuse("JC223", f"super().{name} is not a plain method")
+    raise lo.refuse(codes.SUPER, f"super().{name} is not a plain method")
 
 
 # ---- assignment
@@ -274,33 +280,32 @@ def super_attribute(lo: Lowering, owner: SuperV, name: str) -> Any:
 
 def set_attribute(lo: Lowering, owner: Any, name: str, abstract: Any) -> None:
     if isinstance(owner, Known) and isinstance(owner.value, type):
-        raise lo.refuse("JC224", f"class attribute {name} is assigned")
+        raise lo.refuse(codes.ASSIGNMENT, f"class attribute {name} is assigned")
     if not isinstance(owner, Live):
-        raise lo.refuse("JC224", f"attribute {name} of a value made inside the call is assigned")
+        raise lo.refuse(codes.ASSIGNMENT, f"attribute {name} of a value made inside the call is assigned")
     sample, cls = owner.sample, type(owner.sample)
     if ("exposed", id(sample), "") in lo.memo:
-        raise lo.refuse("JC224", f"{name} is assigned after __dict__ was read")
+        raise lo.refuse(codes.ASSIGNMENT, f"{name} is assigned after __dict__ was read")
     found = class_lookup(cls, name)
     if isinstance(sample, torch.nn.Module):
         if cls.__setattr__ is not torch.nn.Module.__setattr__:
-            raise lo.refuse("JC224", f"{cls.__qualname__} defines __setattr__")
+            raise lo.refuse(codes.ASSIGNMENT, f"{cls.__qualname__} defines __setattr__")
         if name in sample._parameters or name in sample._modules or isinstance(abstract, Live):
-            raise lo.refuse("JC224", f"parameter or submodule {name} is assigned")
+            raise lo.refuse(codes.ASSIGNMENT, f"parameter or submodule {name} is assigned")
         if isinstance(abstract, Sym) and abstract.is_tensor and abstract.pytype is torch.nn.Parameter:
-            raise lo.refuse("JC224", f"a parameter is assigned to {name}")
+            raise lo.refuse(codes.ASSIGNMENT, f"a parameter is assigned to {name}")
         if name in sample._buffers and not (isinstance(abstract, Sym) and abstract.is_tensor):
-            raise lo.refuse("JC224", f"buffer {name} is replaced by something else")
+            raise lo.refuse(codes.ASSIGNMENT, f"buffer {name} is replaced by something else")
         if name in sample._buffers:
             lo.memo.setdefault((owner.value, "buffers", name), live_attribute(lo, owner, name))
     elif cls.__setattr__ is not object.__setattr__:
-        raise lo.refuse("JC224", f"{cls.__qualname__} defines __setattr__")
+        raise lo.refuse(codes.ASSIGNMENT, f"{cls.__qualname__} defines __setattr__")
     if isinstance(sample, (type, pytypes.ModuleType, pytypes.FunctionType)):
-        raise lo.refuse("JC224", f"attribute {name} of a {cls.__name__} is assigned")
+        raise lo.refuse(codes.ASSIGNMENT, f"attribute {name} of a {cls.__name__} is assigned")
     if found is not MISSING and hasattr(type(found), "__set__") and not isinstance(found, pytypes.MemberDescriptorType):
-        raise lo.refuse("JC224", f"{name} is a property or descriptor")
+        raise lo.refuse(codes.ASSIGNMENT, f"{name} is a property or descriptor")
     write(lo, ("attr", id(sample), name), owner, abstract)
 
 
 def delete_attribute(lo: Lowering, node: gast.Attribute) -> None:
-    raise lo.refuse("JC225", f"attribute {node.attr} is deleted")
-
+    raise lo.refuse(codes.DELETION, f"attribute {node.attr} is deleted")

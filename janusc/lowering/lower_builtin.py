@@ -10,7 +10,7 @@ from typing import Any
 import gast
 import torch
 
-from janusc.lowering import ops
+from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, BoundV, DictV, FunctionV, IterableV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.iterate import live_sequence, static_items
 from janusc.lowering.lower_attr import MISSING, class_lookup
@@ -56,7 +56,7 @@ def call_known(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, A
     from janusc.lowering.lower_call import call_function
 
     if isinstance(function, Callable) and lo.is_opaque(function):  # type: ignore[arg-type]
-        raise lo.refuse_call("JC291", f"{callees.describe(function)} is marked opaque")
+        raise lo.refuse_call(codes.OPAQUE_CALL, f"{callees.describe(function)} is marked opaque")
     try:
         handler = BUILTINS.get(function)
     except TypeError:
@@ -71,7 +71,7 @@ def call_known(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, A
         return Known(False)
     if any(function is f for f in _PURE):
         return pure(lo, function, args, kwargs)
-    raise lo.refuse_call("JC290", f"a call of {callees.describe(function)}")
+    raise lo.refuse_call(codes.OPAQUE_CALL, f"a call of {callees.describe(function)}")
 
 
 def pure(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -80,7 +80,7 @@ def pure(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -
         try:
             return Known(function(*(a.value for a in args), **{k: a.value for k, a in kwargs.items()}))
         except Exception as error:
-            raise lo.refuse("JC241", f"{type(error).__name__} at conversion") from None
+            raise lo.refuse(codes.RAISES, f"{type(error).__name__} at conversion") from None
     if function is sum:
         return summed(lo, args, kwargs)
     if function in (min, max) and len(args) == 1 and not kwargs:
@@ -91,7 +91,7 @@ def pure(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -
                 return args[0]
     for a in [*args, *kwargs.values()]:
         if not (is_plain(a) or isinstance(a, (ListV, DictV)) or (isinstance(a, Sym) and a.pytype in (list, dict))):
-            raise lo.refuse_call("JC320", f"{function.__name__} of an object")
+            raise lo.refuse_call(codes.OPAQUE_CALL, f"{function.__name__} of an object")
     if function in (str, repr):
         for a in args:
             _check_formattable(lo, a)
@@ -117,7 +117,7 @@ def builtin_sample(lo: Lowering, function: Any, args: list[Any], kwargs: dict[st
         if function in _CONVERSIONS and any(isinstance(s, torch.Tensor) for s in samples):
             if any(isinstance(s, torch.Tensor) and s.requires_grad for s in samples):
                 # torch warns at the user's line, which emitted code would not name
-                raise lo.refuse_call("JC320", f"{function.__name__} of a tensor that requires grad")
+                raise lo.refuse_call(codes.OPAQUE_CALL, f"{function.__name__} of a tensor that requires grad")
             return _CONVERSIONS[function]
         return transfer.apply(function, tuple(samples), {k: sample_of(v) for k, v in kwargs.items()}, lo.grad)
     except transfer.NoSample:
@@ -130,11 +130,11 @@ def summed(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     items = static_items(lo, args[0])
     if items is None:
         if not isinstance(args[0], (Sym, ListV)):
-            raise lo.refuse_call("JC320", "sum of an object")
+            raise lo.refuse_call(codes.OPAQUE_CALL, "sum of an object")
         element = args[0].element if isinstance(args[0], Sym) else args[0].real and args[0].real.element
         sample = element.sample if isinstance(element, Sym) else UNKNOWN
         if isinstance(args[0], Sym) and args[0].is_tensor:
-            raise lo.refuse_call("JC320", "sum over a tensor")
+            raise lo.refuse_call(codes.OPAQUE_CALL, "sum over a tensor")
         return emit(lo, ops.BUILTIN_READ, "sum", (arg(lo, args[0]), arg(lo, start)), sample)
     total = start
     for item in items:
@@ -166,7 +166,7 @@ def length(lo: Lowering, value: Any) -> Any:
         return emit(lo, op, "len", (value.value,), sample, stable=value.stable)
     if isinstance(value, Live):
         return live_length(lo, value)
-    raise lo.refuse_call("JC320", "len of an object")
+    raise lo.refuse_call(codes.OPAQUE_CALL, "len of an object")
 
 
 def live_length(lo: Lowering, value: Live) -> Any:
@@ -190,14 +190,14 @@ def live_length(lo: Lowering, value: Live) -> Any:
         from janusc.lowering.lower_call import call
 
         return call(lo, get_attribute(lo, value, "__len__"), [], {})
-    raise lo.refuse_call("JC320", f"len of a {type(sample).__qualname__}")
+    raise lo.refuse_call(codes.OPAQUE_CALL, f"len of a {type(sample).__qualname__}")
 
 
 def _iterable(kind: str) -> Callable[[Lowering, list[Any], dict[str, Any]], Any]:
     def lower(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
         operands = [*args, *kwargs.values()]
         if kwargs and not (kind == "enumerate" and set(kwargs) == {"start"}):
-            raise lo.refuse_call("JC320", f"{kind} with keywords")
+            raise lo.refuse_call(codes.OPAQUE_CALL, f"{kind} with keywords")
         if kind == "range" and all(isinstance(a, Known) for a in operands):
             return Known(range(*(a.value for a in operands)))
         return IterableV(kind, tuple(operands))
@@ -214,13 +214,16 @@ def lower_isinstance(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> A
     if isinstance(classes, TupleV):
         classes = Known(tuple(c.value if isinstance(c, Known) else None for c in classes.items))
     if not isinstance(classes, Known) or classes.value is None:
-        raise lo.refuse_call("JC321", "isinstance with classes that vary")
+        raise lo.refuse_call(codes.OPAQUE_CALL, "isinstance with classes that vary")
     pytype = exact_type(value)
     if pytype is None:
         sample = UNKNOWN
         return emit(lo, ops.BUILTIN, "isinstance", (arg(lo, value), arg(lo, classes)), sample)
     wanted = classes.value if isinstance(classes.value, tuple) else (classes.value,)
-    if any(type(c) is not type and getattr(type(c), "__instancecheck__", None) is not type.__instancecheck__ for c in wanted):
+    if any(
+        type(c) is not type and getattr(type(c), "__instancecheck__", None) is not type.__instancecheck__
+        for c in wanted
+    ):
         if not any(c in (torch.Tensor, torch.nn.Parameter) for c in wanted):
             return Known(issubclass(pytype, wanted))
         plain = [c for c in wanted if c not in (torch.Tensor, torch.nn.Parameter)]
@@ -251,7 +254,7 @@ def exact_type(value: Any) -> type | None:
 def lower_type(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     pytype = exact_type(args[0]) if len(args) == 1 else None
     if pytype is None:
-        raise lo.refuse_call("JC321", "type of a value that varies")
+        raise lo.refuse_call(codes.OPAQUE_CALL, "type of a value that varies")
     return Known(pytype)
 
 
@@ -261,29 +264,28 @@ def lower_callable(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any
         return Known(True)
     pytype = exact_type(args[0])
     if pytype is None:
-        raise lo.refuse_call("JC321", "callable of a value that varies")
+        raise lo.refuse_call(codes.OPAQUE_CALL, "callable of a value that varies")
     return Known(callable(args[0].value) if isinstance(args[0], Known) else hasattr(pytype, "__call__"))
 
 
 @builtin(getattr)
 def lower_getattr(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    from janusc.lowering.branch import concretise
     from janusc.lowering.lower_attr import get_attribute
     from janusc.lowering.lowering import Unconvertible
-
-    from janusc.lowering.branch import concretise
 
     if isinstance(args[1], Sym):
         args = [args[0], concretise(lo, args[1]), *args[2:]]
     if not (isinstance(args[1], Known) and isinstance(args[1].value, str)):
-        raise lo.refuse_call("JC322", "getattr with a name that varies")
+        raise lo.refuse_call(codes.OPAQUE_CALL, "getattr with a name that varies")
     if len(args) == 2:
         return get_attribute(lo, args[0], args[1].value)
     if isinstance(args[0], Live) and not hasattr(args[0].sample, args[1].value):
-        raise lo.refuse_call("JC322", "getattr with a default that is used")
+        raise lo.refuse_call(codes.OPAQUE_CALL, "getattr with a default that is used")
     try:
         return get_attribute(lo, args[0], args[1].value)
     except Unconvertible:
-        raise lo.refuse_call("JC322", f"getattr of {args[1].value} with a default") from None
+        raise lo.refuse_call(codes.OPAQUE_CALL, f"getattr of {args[1].value} with a default") from None
 
 
 def _sequence(cls: type) -> Callable[[Lowering, list[Any], dict[str, Any]], Any]:
@@ -296,7 +298,9 @@ def _sequence(cls: type) -> Callable[[Lowering, list[Any], dict[str, Any]], Any]
             items = static_items(lo, args[0])
         if items is not None:
             return TupleV(tuple(items)) if cls is tuple else ListV(items)
-        sample = sample_of(args[0]) if isinstance(args[0], Sym) and isinstance(args[0].sample, (tuple, list)) else UNKNOWN
+        sample = (
+            sample_of(args[0]) if isinstance(args[0], Sym) and isinstance(args[0].sample, (tuple, list)) else UNKNOWN
+        )
         result = emit(lo, ops.BUILTIN_READ, cls.__name__, (arg(lo, args[0]),), UNKNOWN)
         if sample is not UNKNOWN and cls is tuple:
             return Sym(result.value, tuple(sample), pytype=tuple)
@@ -312,11 +316,11 @@ def _sequence(cls: type) -> Callable[[Lowering, list[Any], dict[str, Any]], Any]
 def lower_sorted(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     items = static_items(lo, args[0]) if len(args) == 1 else None
     if items is None or not all(isinstance(x, Known) for x in [*items, *kwargs.values()]):
-        raise lo.refuse_call("JC320", "sorted of values that vary")
+        raise lo.refuse_call(codes.OPAQUE_CALL, "sorted of values that vary")
     try:
         result = sorted((x.value for x in items), **{k: v.value for k, v in kwargs.items()})
     except Exception as error:
-        raise lo.refuse("JC241", f"{type(error).__name__} at conversion") from None
+        raise lo.refuse(codes.RAISES, f"{type(error).__name__} at conversion") from None
     return ListV([Known(x) for x in result])
 
 
@@ -325,7 +329,7 @@ def lower_hasattr(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Asked at run time, in the guards; own writes count."""
     owner, name = args
     if not (isinstance(owner, Live) and isinstance(name, Known) and isinstance(name.value, str)):
-        raise lo.refuse_call("JC322", "hasattr of something else than an object and a fixed name")
+        raise lo.refuse_call(codes.OPAQUE_CALL, "hasattr of something else than an object and a fixed name")
     cls = type(owner.sample)
     if ("attr", id(owner.sample), name.value) in lo.store:
         return Known(True)
@@ -333,10 +337,12 @@ def lower_hasattr(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     dynamic = class_lookup(cls, "__getattr__")
     known = dynamic is MISSING or dynamic is torch.nn.Module.__getattr__
     if isinstance(found, property) or not known or cls.__getattribute__ is not object.__getattribute__:
-        raise lo.refuse_call("JC322", "hasattr of an object that decides itself")
+        raise lo.refuse_call(codes.OPAQUE_CALL, "hasattr of an object that decides itself")
     memo = (owner.value, "hasattr", name.value)
     if memo not in lo.memo:
-        answer = lo.builder.guard(ops.BUILTIN_READ, "hasattr", (owner.value, arg(lo, name)), HostType("bool"), lo.span())
+        answer = lo.builder.guard(
+            ops.BUILTIN_READ, "hasattr", (owner.value, arg(lo, name)), HostType("bool"), lo.span()
+        )
         lo.memo[memo] = Sym(answer, hasattr(owner.sample, name.value), stable=True, pytype=bool)
         note_read(lo, ("attr", id(owner.sample), name.value), owner)
     return lo.memo[memo]
@@ -379,7 +385,7 @@ def _quantifier(positive: bool) -> Callable[[Lowering, list[Any], dict[str, Any]
 def lower_print(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Deferred to the commit; the text is made where the print stands."""
     if lo.loop_depth or not lo.builder.top_level or not set(kwargs) <= {"sep", "end"}:
-        raise lo.refuse_call("JC323", "print inside a loop or branch of the graph, or to a file")
+        raise lo.refuse_call(codes.PRINT, "print inside a loop or branch of the graph, or to a file")
     for value in [*args, *kwargs.values()]:
         _check_formattable(lo, value)
     named = tuple((k, arg(lo, v)) for k, v in kwargs.items())

@@ -12,6 +12,7 @@ import torch
 from janusc import torch_private
 from janusc.diagnostics import Refusal
 from janusc.frontend import jumps, names, parse
+from janusc.lowering import codes
 from janusc.lowering.abstract import (
     BoundV,
     DictV,
@@ -58,7 +59,7 @@ def evaluate_call(lo: Lowering, node: Any) -> Any:
         value = lo.expr(keyword.value)
         given = static_dict(lo, value) if keyword.arg is None else {keyword.arg: value}
         if not kwargs.keys().isdisjoint(given):
-            raise lo.refuse("JC294", "a keyword argument is given twice")
+            raise lo.refuse(codes.RAISES, "a keyword argument is given twice")
         kwargs.update(given)
     return call(lo, function, args, kwargs)
 
@@ -79,7 +80,7 @@ def call(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -
         return lower_builtin.call_known(lo, function.value, args, kwargs)
     if isinstance(function, Live):
         return call_live(lo, function, args, kwargs)
-    raise lo.refuse_call("JC290", f"a call of {_describe(function)}")
+    raise lo.refuse_call(codes.OPAQUE_CALL, f"a call of {_describe(function)}")
 
 
 def _describe(function: Any) -> str:
@@ -89,7 +90,7 @@ def _describe(function: Any) -> str:
 def call_live(lo: Lowering, function: Live, args: list[Any], kwargs: dict[str, Any]) -> Any:
     sample = function.sample
     if lo.is_opaque(sample):
-        raise lo.refuse_call("JC291", f"{callees.describe(sample)} is marked opaque")
+        raise lo.refuse_call(codes.OPAQUE_CALL, f"{callees.describe(sample)} is marked opaque")
     if isinstance(sample, torch.nn.Module):
         return call_module(lo, function, args, kwargs)
     if isinstance(sample, pytypes.FunctionType):
@@ -102,7 +103,7 @@ def call_live(lo: Lowering, function: Live, args: list[Any], kwargs: dict[str, A
         return call_partial(lo, function, args, kwargs)
     if isinstance(class_lookup(type(sample), "__call__"), pytypes.FunctionType):
         return call(lo, get_attribute(lo, function, "__call__"), args, kwargs)
-    raise lo.refuse_call("JC290", f"a call of {callees.describe(sample)}")
+    raise lo.refuse_call(codes.OPAQUE_CALL, f"a call of {callees.describe(sample)}")
 
 
 def call_partial(lo: Lowering, function: Live, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -132,11 +133,13 @@ def call_function(lo: Lowering, function: Live, args: list[Any], kwargs: dict[st
 
         return call_torch(lo, sample, args, kwargs)
     if not callees.is_inlined(sample):
-        raise lo.refuse_call("JC290", f"a call of {callees.describe(sample)}, which is not looked into")
+        raise lo.refuse_call(codes.OPAQUE_CALL, f"a call of {callees.describe(sample)}, which is not looked into")
     try:
         parsed = parse.parse(sample)
     except Refusal as refusal:
-        raise lo.refuse_call("JC292", f"{sample.__qualname__} can't be read: {refusal.diagnostic.message}") from None
+        raise lo.refuse_call(
+            codes.OPAQUE_CALL, f"{sample.__qualname__} can't be read: {refusal.diagnostic.message}"
+        ) from None
     library = callees.is_torch_code(sample.__code__)
     frame = lo.new_frame(
         parsed=parsed,
@@ -229,7 +232,7 @@ def check_depth(lo: Lowering, frame: Frame) -> None:
         same += caller.parsed is frame.parsed and caller.locals == frame.locals
         caller = caller.caller
     if same >= MAX_RECURSION or depth >= MAX_DEPTH:
-        raise lo.refuse("JC293", f"recursion in {frame.parsed.name}")
+        raise lo.refuse(codes.RECURSION, f"recursion in {frame.parsed.name}")
 
 
 def bind_arguments(
@@ -242,19 +245,19 @@ def bind_arguments(
     rest = dict(kwargs)
     bound: list[tuple[str, Any]] = []
     if len(args) > len(positional) and parameters.vararg is None:
-        raise lo.refuse("JC294", f"{frame.parsed.name} gets too many arguments")
+        raise lo.refuse(codes.RAISES, f"{frame.parsed.name} gets too many arguments")
     for i, parameter in enumerate(positional):
         name = parameter.id
         if i < len(args):
             if name in rest and name not in positional_only:
-                raise lo.refuse("JC294", f"{frame.parsed.name} gets {name} twice")
+                raise lo.refuse(codes.RAISES, f"{frame.parsed.name} gets {name} twice")
             bound.append((name, args[i]))
         elif name in rest and name not in positional_only:
             bound.append((name, rest.pop(name)))
         elif i >= len(positional) - count:
             bound.append((name, positional_default(i - len(positional) + count)))
         else:
-            raise lo.refuse("JC294", f"{frame.parsed.name} lacks {name}")
+            raise lo.refuse(codes.RAISES, f"{frame.parsed.name} lacks {name}")
     if parameters.vararg is not None:
         bound.append((parameters.vararg.id, TupleV(tuple(args[len(positional) :]))))
     for parameter in parameters.kwonlyargs:
@@ -264,20 +267,20 @@ def bind_arguments(
         elif name in keyword_defaults:
             bound.append((name, keyword_default(name)))
         else:
-            raise lo.refuse("JC294", f"{frame.parsed.name} lacks {name}")
+            raise lo.refuse(codes.RAISES, f"{frame.parsed.name} lacks {name}")
     if parameters.kwarg is not None:
         bound.append((parameters.kwarg.id, DictV(rest)))
     elif rest:
-        raise lo.refuse("JC294", f"{frame.parsed.name} gets an unexpected {next(iter(rest))}")
+        raise lo.refuse(codes.RAISES, f"{frame.parsed.name} gets an unexpected {next(iter(rest))}")
     return bound
 
 
 @statement(gast.FunctionDef)
 def lower_function_def(lo: Lowering, node: Any) -> None:
     if node.decorator_list:
-        raise lo.refuse("JC295", "a decorated function inside the call")
+        raise lo.refuse(codes.INNER_FUNCTION, "a decorated function inside the call")
     if any(isinstance(n, (gast.Yield, gast.YieldFrom, gast.Await)) for n in gast.walk(node)):
-        raise lo.refuse("JC296", "a generator inside the call")
+        raise lo.refuse(codes.INNER_FUNCTION, "a generator inside the call")
     lo.bind(node.name, closure(lo, node, node.name))
 
 
@@ -290,7 +293,9 @@ def call_module(lo: Lowering, module: Live, args: list[Any], kwargs: dict[str, A
     if class_lookup(cls, "__call__") is not torch.nn.Module.__dict__["__call__"]:
         return call(lo, get_attribute(lo, module, "__call__"), args, kwargs)
     if torch_private.has_hooks(sample) or torch_private.has_global_hooks():
-        raise lo.refuse_call("JC297", f"{cls.__qualname__} has hooks", "hooks run eagerly, with the module they belong to")
+        raise lo.refuse_call(
+            codes.HOOKS, f"{cls.__qualname__} has hooks", "hooks run eagerly, with the module they belong to"
+        )
     guard_hooks(lo, module)
     if callees.is_opaque_module(cls):
         from janusc.lowering.lower_torch import call_opaque_module
@@ -300,7 +305,7 @@ def call_module(lo: Lowering, module: Live, args: list[Any], kwargs: dict[str, A
         return call_bound_forward(lo, module, args, kwargs)
     forward = class_lookup(cls, "forward")
     if not isinstance(forward, pytypes.FunctionType):
-        raise lo.refuse_call("JC290", f"{cls.__qualname__}.forward is no plain method")
+        raise lo.refuse_call(codes.OPAQUE_CALL, f"{cls.__qualname__}.forward is no plain method")
     return call(lo, get_attribute(lo, module, "forward"), args, kwargs)
 
 
@@ -333,8 +338,7 @@ def call_super(lo: Lowering, node: Any) -> Any:
     """``super(__class__, self)``, as ``super()`` was written out."""
     cls, owner = lo.expr(node.args[0]), lo.expr(node.args[1])
     if not (isinstance(cls, Known) and isinstance(cls.value, type) and isinstance(owner, Live)):
-        raise lo.refuse("JC223", "super() on something that varies")
+        raise lo.refuse(codes.SUPER, "super() on something that varies")
     if not issubclass(type(owner.sample), cls.value):
-        raise lo.refuse("JC223", "super() of another class")
+        raise lo.refuse(codes.SUPER, "super() of another class")
     return SuperV(cls.value, owner)
-

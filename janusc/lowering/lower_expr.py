@@ -6,7 +6,7 @@ from typing import Any
 
 import gast
 
-from janusc.lowering import ops
+from janusc.lowering import codes, ops
 from janusc.lowering.abstract import DictV, FunctionV, Known, ListV, Live, SliceV, Sym, TupleV
 from janusc.lowering.ir import Arg, Const, Tup
 from janusc.lowering.lower_state import store_name
@@ -41,7 +41,7 @@ def display_items(lo: Lowering, elements: Any) -> list[Any]:
         if isinstance(element, gast.Starred):
             spread = static_items(lo, lo.expr(element.value), element)
             if spread is None:
-                raise lo.refuse("JC230", "*-argument of unknown length", node=element)
+                raise lo.refuse(codes.STAR, "*-argument of unknown length", node=element)
             items.extend(spread)
         else:
             items.append(lo.expr(element))
@@ -65,11 +65,11 @@ def literal_key(lo: Lowering, key: Any) -> Any:
         try:
             hash(key.value)
         except TypeError:
-            raise lo.refuse("JC231", "unhashable key") from None
+            raise lo.refuse(codes.MAPPING, "unhashable key") from None
         return key.value
     if isinstance(key, TupleV):
         return tuple(literal_key(lo, k) for k in key.items)
-    raise lo.refuse("JC231", "a dictionary key that varies")
+    raise lo.refuse(codes.MAPPING, "a dictionary key that varies")
 
 
 def static_dict(lo: Lowering, abstract: Any) -> dict[Any, Any]:
@@ -80,7 +80,7 @@ def static_dict(lo: Lowering, abstract: Any) -> dict[Any, Any]:
         return dict(abstract.items)
     if isinstance(abstract, Live) and type(abstract.sample) is dict:
         return live_dict_items(lo, abstract)
-    raise lo.refuse("JC232", "a mapping whose keys are not known")
+    raise lo.refuse(codes.MAPPING, "a mapping whose keys are not known")
 
 
 @expression(gast.Slice)
@@ -117,7 +117,7 @@ def format_spec(lo: Lowering, node: Any) -> str:
         return ""
     spec = lo.expr(node)
     if not (isinstance(spec, Known) and isinstance(spec.value, str)):
-        raise lo.refuse("JC233", "a format specification that varies")
+        raise lo.refuse(codes.FORMAT, "a format specification that varies")
     return spec.value
 
 
@@ -142,7 +142,7 @@ def _check_formattable(lo: Lowering, value: Any) -> None:
         return
     if isinstance(value, Sym) and value.pytype is not None and value.pytype.__module__ in ("builtins", "torch"):
         return
-    raise lo.refuse("JC234", "an object is turned into text")
+    raise lo.refuse(codes.FORMAT, "an object is turned into text")
 
 
 @expression(gast.FormattedValue)
@@ -171,5 +171,4 @@ def lower_walrus(lo: Lowering, node: Any) -> Any:
 
 @expression(gast.Starred)
 def lower_starred(lo: Lowering, node: Any) -> Any:
-    raise lo.refuse("JC230", "a starred expression here", node=node)
-
+    raise lo.refuse(codes.STAR, "a starred expression here", node=node)

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from janusc.lowering import ops
+from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.assign import extend_list, real_of, write_container
 from janusc.lowering.ir import Op
@@ -36,7 +36,7 @@ def call_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: di
         return real_method(lo, owner, name, args)
     if isinstance(owner, (Known, Sym, TupleV)) and is_plain(owner):
         return host_method(lo, owner, name, args, kwargs)
-    raise lo.refuse_call("JC310", f"method {name}")
+    raise lo.refuse_call(codes.METHOD, f"method {name}")
 
 
 # ---- tensors
@@ -44,11 +44,11 @@ def call_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: di
 
 def tensor_method(lo: Lowering, owner: Sym, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if name in torch_table.HOST_METHODS or not torch_table.is_tensor_method(name):
-        raise lo.refuse_call("JC311", f"Tensor.{name}")
+        raise lo.refuse_call(codes.METHOD, f"Tensor.{name}")
     operands = [owner, *args]
     for value in [*args, *kwargs.values()]:
         if isinstance(value, Live) and type(value.sample) not in (list, tuple):
-            raise lo.refuse_call("JC303", f"{name} gets an object of class {type(value.sample).__qualname__}")
+            raise lo.refuse_call(codes.OPAQUE_CALL, f"{name} gets an object of class {type(value.sample).__qualname__}")
     if name in ("item", "tolist"):
         return value_of(lo, owner, name)
     if name == "size" and not kwargs:
@@ -82,9 +82,7 @@ def value_of(lo: Lowering, owner: Sym, name: str) -> Any:
 
 
 def size(lo: Lowering, owner: Sym, args: list[Any]) -> Any:
-    shape = emit(
-        lo, ops.ATTRIBUTE, "shape", (owner.value,), owner.sample.shape, stable=lo.loop_depth == 0
-    )
+    shape = emit(lo, ops.ATTRIBUTE, "shape", (owner.value,), owner.sample.shape, stable=lo.loop_depth == 0)
     return get_item(lo, shape, args[0]) if args else shape
 
 
@@ -104,7 +102,7 @@ def list_method(lo: Lowering, owner: ListV, name: str, args: list[Any], kwargs: 
         try:
             return owner.items.pop(*(a.value for a in args))
         except (IndexError, TypeError) as error:
-            raise lo.refuse("JC241", f"{type(error).__name__}: {error}") from None
+            raise lo.refuse(codes.RAISES, f"{type(error).__name__}: {error}") from None
     if name == "insert" and len(args) == 2 and isinstance(args[0], Known) and type(args[0].value) is int:
         owner.items.insert(args[0].value, args[1])
         return Known(None)
@@ -146,10 +144,12 @@ def real_method(lo: Lowering, owner: Sym, name: str, args: list[Any], holder: An
         if name in ("append", "extend", "insert", "clear", "reverse", "remove", "update"):
             return Known(None)
         element = owner.element
-        return Sym(result.value, sample, pytype=element.pytype) if name == "pop" and isinstance(element, Sym) else result
+        return (
+            Sym(result.value, sample, pytype=element.pytype) if name == "pop" and isinstance(element, Sym) else result
+        )
     if name in _READS:
         return emit(lo, ops.METHOD_READ, name, operands, UNKNOWN)
-    raise lo.refuse_call("JC312", f"method {name} of a {owner.pytype.__name__ if owner.pytype else 'value'}")
+    raise lo.refuse_call(codes.METHOD, f"method {name} of a {owner.pytype.__name__ if owner.pytype else 'value'}")
 
 
 # ---- objects that existed before
@@ -176,7 +176,7 @@ def live_method(lo: Lowering, owner: Live, name: str, args: list[Any], kwargs: d
         return Known(None) if name not in ("pop", "setdefault") else result
     if name in _READS and type(sample) in (list, dict, tuple, set):
         return emit(lo, ops.METHOD_READ, name, (owner.value, *(escape(lo, a) for a in args)), UNKNOWN)
-    raise lo.refuse_call("JC312", f"method {name} of a {type(sample).__qualname__}")
+    raise lo.refuse_call(codes.METHOD, f"method {name} of a {type(sample).__qualname__}")
 
 
 def live_get(lo: Lowering, owner: Live, args: list[Any]) -> Any:
@@ -203,12 +203,12 @@ def _views(name: str, keys: list[Any], values: list[Any]) -> TupleV:
 def host_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A method of a number, text or size: computed now on known values, else a node."""
     if isinstance(owner, TupleV) or kwargs:
-        raise lo.refuse_call("JC310", f"method {name}")
+        raise lo.refuse_call(codes.METHOD, f"method {name}")
     if isinstance(owner, Known) and all(isinstance(a, Known) for a in args):
         try:
             result = getattr(owner.value, name)(*(a.value for a in args))
         except Exception as error:
-            raise lo.refuse("JC241", f"{type(error).__name__} at conversion") from None
+            raise lo.refuse(codes.RAISES, f"{type(error).__name__} at conversion") from None
         return Known(result) if type(result) in HOST_VALUES else ListV([Known(x) for x in result])
     if name == "numel" and isinstance(owner, Sym) and isinstance(owner.sample, torch.Size):
         return emit(lo, ops.METHOD, name, (owner.value,), owner.sample.numel(), stable=owner.stable)
@@ -220,4 +220,3 @@ def host_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: di
         sample = ""
     stable = is_stable(owner, *args) and not isinstance(sample, torch.Tensor)
     return emit(lo, ops.METHOD, name, tuple(arg(lo, v) for v in (owner, *args)), sample, stable=stable)
-

@@ -8,7 +8,7 @@ from typing import Any
 import gast
 import torch
 
-from janusc.lowering import ops
+from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, SliceV, Sym, TupleV
 from janusc.lowering.ir import Op
 from janusc.lowering.lower_state import note_read, read
@@ -50,7 +50,7 @@ def binary(lo: Lowering, name: str, left: Any, right: Any) -> Any:
         if _virtual(left):
             return ListV(left.items * right.value)
     if name == "mod" and isinstance(left, Known) and isinstance(left.value, str):
-        raise lo.refuse("JC234", "%-formatting of values that vary")
+        raise lo.refuse(codes.FORMAT, "%-formatting of values that vary")
     return computed(lo, name, left, right)
 
 
@@ -61,15 +61,17 @@ def _virtual(value: Any) -> bool:
 def fold(lo: Lowering, name: str, *values: Any) -> Known:
     """Python's own result on known values; an error is left to the eager run."""
     if name == "pow" and all(isinstance(v, int) for v in values) and abs(values[0]) > 1 and values[1] > 4096:
-        raise lo.refuse("JC240", "a huge power")
-    if name in ("mul", "lshift") and any(isinstance(v, int) and abs(v) > 1 << 20 for v in values) and not all(
-        isinstance(v, (int, float)) for v in values
+        raise lo.refuse(codes.HUGE, "a huge power")
+    if (
+        name in ("mul", "lshift")
+        and any(isinstance(v, int) and abs(v) > 1 << 20 for v in values)
+        and not all(isinstance(v, (int, float)) for v in values)
     ):
-        raise lo.refuse("JC240", "a huge repetition")
+        raise lo.refuse(codes.HUGE, "a huge repetition")
     try:
         return Known(getattr(operator, name)(*values))
     except Exception as error:
-        raise lo.refuse("JC241", f"{type(error).__name__} at conversion") from None
+        raise lo.refuse(codes.RAISES, f"{type(error).__name__} at conversion") from None
 
 
 def is_container(value: Any) -> bool:
@@ -85,9 +87,9 @@ def computed(lo: Lowering, name: str, *operands: Any) -> Any:
     op: Op = ops.OPERATOR
     if not all(is_plain(v) for v in operands):
         if not all(is_plain(v) or is_container(v) or _runtime_any(v) for v in operands):
-            raise lo.refuse("JC242", f"operator {name} on objects")
+            raise lo.refuse(codes.OPERATOR, f"operator {name} on objects")
         if name in _DUNDER and not all(compares_plainly(v) for v in operands):
-            raise lo.refuse("JC242", "a comparison of containers of objects")
+            raise lo.refuse(codes.OPERATOR, "a comparison of containers of objects")
         op = ops.OPERATOR_READ
     sample, aliases = operator_sample(lo, name, operands)
     tensors = [v for v in operands if isinstance(v, Sym) and v.is_tensor]
@@ -139,8 +141,10 @@ def lower_unary(lo: Lowering, node: Any) -> Any:
         known = truth(lo, value)
         if isinstance(known, bool):
             return Known(not known)
-        return emit(lo, ops.OPERATOR, "not_", (arg(lo, known),), False, stable=False) if not is_stable(known) else (
-            computed(lo, "not_", known)
+        return (
+            emit(lo, ops.OPERATOR, "not_", (arg(lo, known),), False, stable=False)
+            if not is_stable(known)
+            else (computed(lo, "not_", known))
         )
     name = UNARY[type(node.op)]
     return fold(lo, name, value.value) if isinstance(value, Known) else computed(lo, name, value)
@@ -208,12 +212,12 @@ def user_comparison(lo: Lowering, name: str, left: Live, right: Any) -> Any:
     if class_lookup(cls, _DUNDER[name]) is getattr(object, _DUNDER[name]):
         if isinstance(right, Live) and name in ("eq", "ne") and type(right.sample) is cls:
             return emit(lo, ops.OPERATOR, "is_" if name == "eq" else "is_not", (left.value, right.value), UNKNOWN)
-        raise lo.refuse("JC242", f"comparison of {cls.__qualname__} objects")
+        raise lo.refuse(codes.OPERATOR, f"comparison of {cls.__qualname__} objects")
     if isinstance(right, Live) and type(right.sample) is not cls and isinstance(right.sample, cls):
-        raise lo.refuse("JC242", "comparison with a subclass, which goes first")
+        raise lo.refuse(codes.OPERATOR, "comparison with a subclass, which goes first")
     result = call(lo, get_attribute(lo, left, _DUNDER[name]), [right], {})
     if isinstance(result, Known) and result.value is NotImplemented:
-        raise lo.refuse("JC242", "NotImplemented from a comparison")
+        raise lo.refuse(codes.OPERATOR, "NotImplemented from a comparison")
     return result
 
 
@@ -223,8 +227,10 @@ def membership(lo: Lowering, item: Any, container: Any, negate: bool) -> Any:
         result = fold(lo, "contains", container.value, item.value)
     elif isinstance(item, Known) and isinstance(container, DictV) and container.real is None:
         result = Known(item.value in container.items)
-    elif isinstance(item, Known) and isinstance(container, (TupleV, ListV)) and all(
-        isinstance(x, Known) for x in container.items
+    elif (
+        isinstance(item, Known)
+        and isinstance(container, (TupleV, ListV))
+        and all(isinstance(x, Known) for x in container.items)
     ):
         result = Known(item.value in [x.value for x in container.items])  # type: ignore[attr-defined]
     elif isinstance(container, Live) and type(container.sample) in (dict, list, set, tuple) and isinstance(item, Known):
@@ -251,13 +257,13 @@ def get_item(lo: Lowering, owner: Any, key: Any) -> Any:
         try:
             picked = list(owner.items)[key.value]
         except (IndexError, TypeError) as error:
-            raise lo.refuse("JC241", f"{type(error).__name__}: {error}") from None
+            raise lo.refuse(codes.RAISES, f"{type(error).__name__}: {error}") from None
         if isinstance(key.value, slice):
             return TupleV(tuple(picked)) if isinstance(owner, TupleV) else ListV(picked)
         return picked
     if isinstance(owner, DictV) and owner.real is None and isinstance(key, Known):
         if key.value not in owner.items:
-            raise lo.refuse("JC241", f"KeyError: {key.value!r}")
+            raise lo.refuse(codes.RAISES, f"KeyError: {key.value!r}")
         return owner.items[key.value]
     if isinstance(owner, Known) and isinstance(key, Known):
         return fold(lo, "getitem", owner.value, key.value)
@@ -270,14 +276,14 @@ def get_item(lo: Lowering, owner: Any, key: Any) -> Any:
             return runtime_item(lo, owner, key)
         check_index(lo, owner, key)
         return computed(lo, "getitem", owner, key)
-    raise lo.refuse("JC243", f"a subscript of a {type(owner).__name__}")
+    raise lo.refuse(codes.SUBSCRIPT, f"a subscript of a {type(owner).__name__}")
 
 
 def check_index(lo: Lowering, owner: Any, key: Any) -> None:
     """A list that is no list of numbers is a deprecated index: torch warns of it, at the user's line."""
     if isinstance(owner, Sym) and owner.is_tensor and isinstance(key, ListV) and key.real is None:
         if not all(isinstance(x, Known) and type(x.value) in (int, bool) for x in key.items):
-            raise lo.refuse("JC244", "an index that is a list of something else than numbers", "use a tuple")
+            raise lo.refuse(codes.SUBSCRIPT, "an index that is a list of something else than numbers", "use a tuple")
 
 
 def runtime_item(lo: Lowering, owner: Any, key: Any) -> Any:
@@ -314,7 +320,7 @@ def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
             return module_item(lo, owner, key)
         if isinstance(getattr(type(sample), "__getitem__", None), type(live_item)):
             return call(lo, get_attribute(lo, owner, "__getitem__"), [key], {})
-        raise lo.refuse("JC243", f"a subscript of a {type(sample).__qualname__}")
+        raise lo.refuse(codes.SUBSCRIPT, f"a subscript of a {type(sample).__qualname__}")
     slot = ("content", id(sample), "")
     note_read(lo, slot, owner)
     if is_mutated(lo, owner):
@@ -329,7 +335,7 @@ def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
     try:
         item = sample[key.value]
     except (IndexError, KeyError, TypeError) as error:
-        raise lo.refuse("JC241", f"{type(error).__name__}: {error}") from None
+        raise lo.refuse(codes.RAISES, f"{type(error).__name__}: {error}") from None
     return read(lo, owner.value, "item", key.value, item, f"{type(sample).__name__}[{key.value!r}]")
 
 
@@ -339,7 +345,7 @@ def live_slice(lo: Lowering, owner: Live, key: Any) -> Any:
 
         items = live_sequence(lo, owner)[key.value]
         return ListV(items) if isinstance(owner.sample, list) else TupleV(tuple(items))
-    raise lo.refuse("JC243", "a slice with varying bounds of an existing list")
+    raise lo.refuse(codes.SUBSCRIPT, "a slice with varying bounds of an existing list")
 
 
 def is_mutated(lo: Lowering, owner: Live) -> bool:
@@ -382,16 +388,15 @@ def module_item(lo: Lowering, owner: Live, key: Any) -> Any:
     if isinstance(key, Sym):
         key = concretise(lo, key)
     if not isinstance(key, Known):
-        raise lo.refuse("JC243", "a module picked by something that varies")
+        raise lo.refuse(codes.SUBSCRIPT, "a module picked by something that varies")
     if isinstance(owner.sample, torch.nn.ModuleDict):
         return children[names.index(key.value)] if key.value in names else _no_key(lo, key.value)
     try:
         picked = children[key.value]
     except (IndexError, TypeError) as error:
-        raise lo.refuse("JC241", f"{type(error).__name__}: {error}") from None
+        raise lo.refuse(codes.RAISES, f"{type(error).__name__}: {error}") from None
     return TupleV(tuple(picked)) if isinstance(key.value, slice) else picked
 
 
 def _no_key(lo: Lowering, key: Any) -> Any:
-    raise lo.refuse("JC241", f"KeyError: {key!r}")
-
+    raise lo.refuse(codes.RAISES, f"KeyError: {key!r}")

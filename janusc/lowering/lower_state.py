@@ -8,7 +8,7 @@ from typing import Any
 import gast
 import torch
 
-from janusc.lowering import ops
+from janusc.lowering import codes, ops
 from janusc.lowering.abstract import Frame, IterableV, Known, Live, Sym, Unbound
 from janusc.lowering.ir import Arg, Const, Value
 from janusc.lowering.lowering import Lowering, expression
@@ -94,7 +94,7 @@ def load(lo: Lowering, name: str) -> Any:
     if slot is not None:
         value = lo.fetch(slot)
         if value is Unbound:
-            raise lo.refuse("JC210", f"{name} is not bound here")
+            raise lo.refuse(codes.UNBOUND_NAME, f"{name} is not bound here")
         if isinstance(value, Sym):
             check_bound(lo, value)
         return value
@@ -113,7 +113,7 @@ def load_cell(lo: Lowering, frame: Frame, index: int, name: str) -> Any:
     try:
         sample = cell.cell_contents
     except ValueError:
-        raise lo.refuse("JC210", f"{name} is not bound yet") from None
+        raise lo.refuse(codes.UNBOUND_NAME, f"{name} is not bound yet") from None
     if frame.library:
         return fixed(lo, sample, name)
     owner = cell_value(lo, frame, index)
@@ -136,7 +136,7 @@ def load_global(lo: Lowering, frame: Frame, name: str) -> Any:
     if slot in lo.store:
         value = lo.store[slot]
         if value is Unbound:
-            raise lo.refuse("JC210", f"{name} is not bound")
+            raise lo.refuse(codes.UNBOUND_NAME, f"{name} is not bound")
         return value
     if frame.library:
         return fixed(lo, names[name] if name in names else getattr(builtins, name), name)
@@ -147,13 +147,13 @@ def load_global(lo: Lowering, frame: Frame, name: str) -> Any:
     if hasattr(builtins, name):
         check_once(lo, "absent", (owner, Const(name)), name)
         return Known(getattr(builtins, name))
-    raise lo.refuse("JC210", f"{name} is not defined")
+    raise lo.refuse(codes.UNBOUND_NAME, f"{name} is not defined")
 
 
 def fixed(lo: Lowering, sample: Any, name: str) -> Any:
     """A name read inside torch's own files: taken as it is."""
     if isinstance(sample, (torch.Tensor, torch.nn.Module, list, dict, set)):
-        raise lo.refuse("JC211", f"library state {name} is read")
+        raise lo.refuse(codes.LIBRARY_STATE, f"library state {name} is read")
     return Known(sample)
 
 
@@ -194,7 +194,7 @@ def lower_attribute(lo: Lowering, node: Any) -> Any:
 def refuse_iterator(lo: Lowering, abstract: Any) -> None:
     """An iterator that is kept would have to remember how far it is."""
     if any(isinstance(p, IterableV) and p.kind != "range" for p in parts(abstract)):
-        raise lo.refuse("JC266", "an iterator is kept")
+        raise lo.refuse(codes.LOOP, "an iterator is kept")
 
 
 def store_name(lo: Lowering, name: str, abstract: Any) -> None:
@@ -206,7 +206,7 @@ def store_name(lo: Lowering, name: str, abstract: Any) -> None:
     frame = root_frame(lo.frame)
     code = frame.function.sample.__code__
     if frame.library:
-        raise lo.refuse("JC212", f"library code writes {name}")
+        raise lo.refuse(codes.LIBRARY_STATE, f"library code writes {name}")
     if name in code.co_freevars and name not in lo.frame.global_names:
         index = code.co_freevars.index(name)
         owner = Live(cell_value(lo, frame, index), frame.function.sample.__closure__[index])
@@ -234,9 +234,9 @@ def commit(lo: Lowering) -> None:
             continue
         value = lo.store.get(slot, Unbound)
         if value is Unbound:
-            raise lo.refuse("JC213", f"{slot[2] or 'a variable'} is deleted")
+            raise lo.refuse(codes.PARTIAL_WRITE, f"{slot[2] or 'a variable'} is deleted")
         if isinstance(value, Sym) and value.maybe_unbound:
-            raise lo.refuse("JC213", f"{slot[2]} is set on one path only")
+            raise lo.refuse(codes.PARTIAL_WRITE, f"{slot[2]} is set on one path only")
         ready.append((slot, owner, escape(lo, value)))
     for slot, owner, value in ready:
         kind, _, name = slot
@@ -246,4 +246,3 @@ def commit(lo: Lowering) -> None:
             lo.builder.emit(ops.WRITE_ITEM, "", (owner.value, Const(name), value), types=())
         else:
             lo.builder.emit(ops.WRITE_CELL, "", (owner.value, value), types=())
-

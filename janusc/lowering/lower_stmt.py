@@ -7,7 +7,7 @@ from typing import Any
 import gast
 import torch
 
-from janusc.lowering import ops
+from janusc.lowering import codes, ops
 from janusc.lowering.abstract import Known, Live, Sym, Unbound
 from janusc.lowering.branch import concretise, freeze_containers, reachable
 from janusc.lowering.ir import Arg, Value
@@ -33,7 +33,7 @@ def lower_expression_statement(lo: Lowering, node: Any) -> None:
 
 @statement(gast.Return)
 def lower_return(lo: Lowering, node: Any) -> None:
-    raise lo.refuse("JC340", "a return inside a block")
+    raise lo.refuse(codes.SYNTAX, "a return inside a block")
 
 
 @statement(gast.Try)
@@ -58,7 +58,7 @@ def enter(lo: Lowering, node: Any, items: list[Any]) -> None:
         return
     item, *rest = items
     if item.optional_vars is not None:
-        raise lo.refuse("JC341", "with … as")
+        raise lo.refuse(codes.CONTEXT, "with … as")
     manager, grad = make_manager(lo, item.context_expr)
     freeze_containers(lo, reachable(lo, names.loads([node])))
     before, last_frame = lo.store.snapshot(), lo.frames
@@ -101,7 +101,7 @@ def exported(lo: Lowering, abstracts: list[Any], region: Any) -> tuple[tuple[Arg
 def make_manager(lo: Lowering, node: Any) -> tuple[Arg, bool | None]:
     """The context manager as an argument, and the grad mode it sets, if it does."""
     if not isinstance(node, gast.Call):
-        raise lo.refuse("JC342", "a context manager made elsewhere")
+        raise lo.refuse(codes.CONTEXT, "a context manager made elsewhere")
     function = lo.expr(node.func)
     target = function.value if isinstance(function, Known) else function.sample if isinstance(function, Live) else None
     args = [lo.expr(a) for a in node.args]
@@ -111,16 +111,14 @@ def make_manager(lo: Lowering, node: Any) -> tuple[Arg, bool | None]:
     elif target is torch.set_grad_enabled and len(args) == 1:
         mode = concretise(lo, args[0]) if isinstance(args[0], Sym) else args[0]
         if not isinstance(mode, Known):
-            raise lo.refuse("JC342", "a grad mode that varies")
+            raise lo.refuse(codes.CONTEXT, "a grad mode that varies")
         grad = bool(mode.value)
     elif target in _AUTOCAST:
         grad = None
     else:
-        raise lo.refuse("JC342", "this context manager")
+        raise lo.refuse(codes.CONTEXT, "this context manager")
     named = tuple((k, arg(lo, v)) for k, v in kwargs.items())
     name = f"torch.{target.__name__}"
     span = lo.span(node)
     (value,) = lo.builder.emit(ops.TORCH, name, tuple(arg(lo, a) for a in args), named, span=span)
     return value, grad
-
-

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from janusc.lowering import ops
+from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, Known, Live, Sym
 from janusc.lowering.ir import Arg, Op
 from janusc.lowering.lowering import Lowering
@@ -32,7 +32,7 @@ def call_torch(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, A
         return Known(isinstance(args[0], Sym) and args[0].is_tensor)
     _check_arguments(lo, name, args, kwargs)
     if function is torch.tensor and any(tensors_in(a) for a in args):
-        raise lo.refuse_call("JC300", "torch.tensor of tensors")
+        raise lo.refuse_call(codes.OPAQUE_CALL, "torch.tensor of tensors")
     written = torch_table.written_arguments(function, name, tuple(args), kwargs, lambda flag: flag_truth(lo, flag))
     direct = _DIRECT.get(function)
     if direct is not None and len(args) == 1 and set(kwargs) <= {"inplace"} and not written:
@@ -52,7 +52,7 @@ def protect_all(lo: Lowering, written: list[Any], operands: list[Any]) -> None:
         if isinstance(target, Known) and target.value is None:
             continue
         if not (isinstance(target, Sym) and target.is_tensor):
-            raise lo.refuse_call("JC301", "something else than a tensor is written in place")
+            raise lo.refuse_call(codes.IN_PLACE, "something else than a tensor is written in place")
         statistics = not (isinstance(target.sample, torch.Tensor) and target.sample.requires_grad)
         others = [] if statistics and target is not operands[0] else [o for o in operands if o is not target]
         protect(lo, target, others)
@@ -66,7 +66,7 @@ def flag_truth(lo: Lowering, flag: Any) -> bool:
         flag = concretise(lo, flag)
     if isinstance(flag, Known):
         return bool(flag.value)
-    raise lo.refuse_call("JC302", "an inplace flag that varies")
+    raise lo.refuse_call(codes.IN_PLACE, "an inplace flag that varies")
 
 
 def _check_arguments(lo: Lowering, name: str, args: list[Any], kwargs: dict[str, Any]) -> None:
@@ -74,9 +74,9 @@ def _check_arguments(lo: Lowering, name: str, args: list[Any], kwargs: dict[str,
         if isinstance(value, Live) and not (
             type(value.sample) in (list, tuple, dict) or isinstance(value.sample, torch.Generator)
         ):
-            raise lo.refuse_call("JC303", f"{name} gets an object of class {type(value.sample).__qualname__}")
+            raise lo.refuse_call(codes.OPAQUE_CALL, f"{name} gets an object of class {type(value.sample).__qualname__}")
         if isinstance(value, Live) and isinstance(value.sample, torch.Generator):
-            raise lo.refuse_call("JC303", f"{name} draws from a generator of its own")
+            raise lo.refuse_call(codes.OPAQUE_CALL, f"{name} draws from a generator of its own")
 
 
 def sample_call(lo: Lowering, function: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -154,7 +154,7 @@ def call_opaque_module(lo: Lowering, module: Live, args: list[Any], kwargs: dict
     from janusc import torch_private
 
     if any(torch_private.has_hooks(m) for m in module.sample.modules()):
-        raise lo.refuse_call("JC297", f"{type(module.sample).__qualname__} has hooks inside")
+        raise lo.refuse_call(codes.HOOKS, f"{type(module.sample).__qualname__} has hooks inside")
     sample = UNKNOWN
     try:
         sample = sample_module(lo, module.sample, args, kwargs)
@@ -178,4 +178,3 @@ def sample_module(lo: Lowering, module: torch.nn.Module, args: list[Any], kwargs
     if isinstance(module, torch.nn.RNNBase) or (module.training and drops):
         raise transfer.NoSample("flat weights, or random numbers")
     return transfer.apply(run, samples, named, lo.grad)
-

@@ -14,6 +14,7 @@ import gast
 
 from janusc.diagnostics import Diagnostic
 from janusc.frontend import parse
+from janusc.lowering import codes
 from janusc.lowering.abstract import DictV, Frame, ListV, Live, Unbound
 from janusc.lowering.builder import Builder
 from janusc.lowering.store import Slot, Store, parts
@@ -93,7 +94,7 @@ class Lowering:
         """The abstract value of an expression."""
         handler = EXPRESSIONS.get(type(node))
         if handler is None:
-            raise self.refuse("JC201", f"{type(node).__name__} expressions are not converted", node=node)
+            raise self.refuse(codes.SYNTAX, f"{type(node).__name__} expressions are not converted", node=node)
         outer, self.node = self.node, node
         try:
             return handler(self, node)
@@ -104,7 +105,7 @@ class Lowering:
         """The effect of a statement on the store and the graph."""
         handler = STATEMENTS.get(type(node))
         if handler is None or getattr(node, "_jc_host", False):
-            raise self.refuse("JC202", f"{type(node).__name__} statements are not converted", node=node)
+            raise self.refuse(codes.SYNTAX, f"{type(node).__name__} statements are not converted", node=node)
         outer, self.node = self.node, node
         self.check_history(node)
         try:
@@ -114,10 +115,12 @@ class Lowering:
 
     def check_history(self, node: Any) -> None:
         """Refuse a statement whose graph kept raising what its eager run did not."""
-        last = node.lineno if hasattr(node, "body") and not isinstance(node, gast.Try) else node.end_lineno or node.lineno
+        last = (
+            node.lineno if hasattr(node, "body") and not isinstance(node, gast.Try) else node.end_lineno or node.lineno
+        )
         name = self.span(node).filename
         if any(self.profile.is_refuted(f"host:{Span(name, line)}") for line in range(node.lineno, last + 1)):
-            raise self.refuse("JC205", "an error was raised here in the graph, and not in the eager run")
+            raise self.refuse(codes.SPURIOUS, "an error was raised here in the graph, and not in the eager run")
 
     def block(self, statements: Any) -> None:
         for statement in statements:

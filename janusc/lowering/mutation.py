@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from janusc.lowering import ops
+from janusc.lowering import codes, ops
 from janusc.lowering.abstract import Sym
 from janusc.lowering.ir import Arg, Op, Value
 from janusc.lowering.lowering import Lowering
@@ -36,7 +36,9 @@ def protect(lo: Lowering, owner: Sym, others: list[Any]) -> None:
         return
     involved = [owner, *(p for o in others for p in tensors_in(o))]
     if lo.grad and any(isinstance(t.sample, torch.Tensor) and t.sample.requires_grad for t in involved):
-        raise lo.refuse("JC280", "a tensor from outside is changed in place with its history", "use an out-of-place op")
+        raise lo.refuse(
+            codes.HISTORY, "a tensor from outside is changed in place with its history", "use an out-of-place op"
+        )
     site = lo.site(lo.node, "history")
     lo.builder.check("plain_write", tuple(t.value for t in involved), site, lo.span())
     lo.builder.emit(ops.SAVE, "tensor", (owner.value,), (), (), lo.span())
@@ -49,4 +51,3 @@ def tensors_in(abstract: Any) -> list[Sym]:
 
 def save_container(lo: Lowering, value: Value, kind: type | None) -> None:
     lo.builder.emit(ops.SAVE, (kind or list).__name__, (value,), (), (), lo.span())
-

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from janusc.lowering import ops
+from janusc.lowering import codes, ops
 from janusc.lowering.abstract import (
     UNKNOWN,
     DictV,
@@ -62,7 +62,7 @@ def known_arg(lo: Lowering, value: Any) -> Arg:
     if type(value) is tuple:
         return Tup(tuple(known_arg(lo, v) for v in value))
     if isinstance(value, (torch.Tensor, torch.nn.Module)):
-        raise lo.refuse("JC203", "a tensor or module fixed at conversion would be kept alive by the graph")
+        raise lo.refuse(codes.FIXED_TENSOR, "a tensor or module fixed at conversion would be kept alive by the graph")
     return lo.builder.ref(value, torch_table.torch_name(value))
 
 
@@ -89,7 +89,9 @@ def arg(lo: Lowering, abstract: Any) -> Arg:
     if isinstance(abstract, IterableV):
         args = tuple(escape(lo, x) for x in abstract.operands)
         return lo.builder.one(ops.BUILTIN, abstract.kind, *args, span=lo.span())
-    raise lo.refuse("JC204", "a function or method made inside the call is used as a value", "call it directly")
+    raise lo.refuse(
+        codes.FUNCTION_VALUE, "a function or method made inside the call is used as a value", "call it directly"
+    )
 
 
 def check_bound(lo: Lowering, abstract: Sym) -> None:
@@ -110,7 +112,9 @@ def realise(lo: Lowering, abstract: Any) -> Any:
             template = Lst(tuple(arg(lo, x) for x in realised))
         else:
             template = Dct(tuple(known_arg(lo, k) for k in abstract.items), tuple(arg(lo, x) for x in realised))
-        (value,) = lo.builder.emit(ops.BUILD, "value", (template,), (), (ANY,), lo.span() if lo.node is not None else None)
+        (value,) = lo.builder.emit(
+            ops.BUILD, "value", (template,), (), (ANY,), lo.span() if lo.node is not None else None
+        )
         kind: type = list if isinstance(abstract, ListV) else dict
         element = realised[0] if realised else None
         abstract.real = Sym(value, UNKNOWN, fresh=True, pytype=kind, element=element)
@@ -176,7 +180,9 @@ def is_plain(value: Any) -> bool:
     if isinstance(value, Known):
         return type(value.value) in HOST_VALUES or isinstance(value.value, (torch.dtype, torch.device))
     if isinstance(value, Sym):
-        return value.plain or value.is_tensor or value.pytype in HOST_VALUES or value.pytype in (torch.dtype, torch.device)
+        return (
+            value.plain or value.is_tensor or value.pytype in HOST_VALUES or value.pytype in (torch.dtype, torch.device)
+        )
     if isinstance(value, TupleV):
         return all(is_plain(v) for v in value.items)
     return isinstance(value, SliceV)
@@ -214,9 +220,9 @@ def lift(lo: Lowering, sample: Any, value: Value, what: str) -> Any:
         try:
             return Sym(value, transfer.stand_in(sample), pytype=cls)
         except transfer.NoSample:
-            raise lo.refuse("JC205", f"{what} is a {sample.layout} tensor") from None
+            raise lo.refuse(codes.TENSOR_KIND, f"{what} is a {sample.layout} tensor") from None
     if isinstance(sample, torch.Tensor):
-        raise lo.refuse("JC206", f"{what} is a tensor subclass ({cls.__qualname__})")
+        raise lo.refuse(codes.TENSOR_KIND, f"{what} is a tensor subclass ({cls.__qualname__})")
     if cls in SCALARS or cls is torch.Size:
         guard_type(lo, value, cls, what)
         return Sym(value, sample, stable=True, pytype=cls)

@@ -39,7 +39,9 @@ MODULE_CALL = _op("module.call", Effect.RANDOM, "args[0] is a library module, ca
 OPERATOR = _op("operator", Effect.PURE, "operator target on args")
 OPERATOR_READ = _op("operator.read", Effect.READ, "operator target on args, one of them a mutable container")
 OPERATOR_WRITE = _op("operator.write", Effect.WRITE, "in-place operator (iadd ...), setitem or delitem on args[0]")
-ATTRIBUTE = _op("attribute", Effect.PURE, "attribute target of args[0] that no write in the graph changes (shape, dtype, T)")
+ATTRIBUTE = _op(
+    "attribute", Effect.PURE, "attribute target of args[0] that no write in the graph changes (shape, dtype, T)"
+)
 
 # host values
 BUILTIN = _op("builtin", Effect.PURE, "builtin function target on args")

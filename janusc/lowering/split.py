@@ -143,7 +143,9 @@ def _hoist_arguments(call: Any, parts: list[Any]) -> Any:
 
 def _works(node: Any) -> bool:
     scopes = (gast.Lambda, gast.GeneratorExp, gast.NamedExpr)
-    return any(isinstance(n, gast.Call) for n in gast.walk(node)) and not any(isinstance(n, scopes) for n in gast.walk(node))
+    return any(isinstance(n, gast.Call) for n in gast.walk(node)) and not any(
+        isinstance(n, scopes) for n in gast.walk(node)
+    )
 
 
 def _has_call(call: Any) -> bool:

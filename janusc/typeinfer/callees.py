@@ -16,7 +16,9 @@ from janusc.typeinfer import torch_table
 @functools.lru_cache(maxsize=1)
 def _library_roots() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
-    return tuple(os.path.realpath(paths[k]) + os.sep for k in ("stdlib", "platstdlib", "purelib", "platlib") if k in paths)
+    return tuple(
+        os.path.realpath(paths[k]) + os.sep for k in ("stdlib", "platstdlib", "purelib", "platlib") if k in paths
+    )
 
 
 _TORCH_ROOT = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep

@@ -34,7 +34,10 @@ _RANDOM_METHODS = frozenset(
 )
 
 # statistics written by position: (index of the argument, keyword) where the function updates it in place
-_STATISTICS = {"batch_norm": ((1, "running_mean"), (2, "running_var")), "instance_norm": ((1, "running_mean"), (2, "running_var"))}
+_STATISTICS = {
+    "batch_norm": ((1, "running_mean"), (2, "running_var")),
+    "instance_norm": ((1, "running_mean"), (2, "running_var")),
+}
 
 # tensor methods that change geometry, storage or history, or talk to the world: left to ordinary Python
 HOST_METHODS = frozenset(
@@ -43,7 +46,9 @@ HOST_METHODS = frozenset(
     "pin_memory record_stream storage untyped_storage storage_type data_ptr numpy __array__ __dlpack__ module_load "
     "sparse_resize_ sparse_resize_and_clear_ copy_sparse_to_sparse_ is_shared refine_names set_data unsafe_set_data".split()
 )
-ATTRIBUTES = frozenset("shape dtype ndim device layout T mT H mH real imag is_cuda itemsize requires_grad is_leaf is_sparse".split())
+ATTRIBUTES = frozenset(
+    "shape dtype ndim device layout T mT H mH real imag is_cuda itemsize requires_grad is_leaf is_sparse".split()
+)
 
 # may return (a view of) an argument, depending on sizes, strides or values
 _MAY_ALIAS = frozenset(
@@ -52,7 +57,9 @@ _MAY_ALIAS = frozenset(
     "atleast_3d positive dropout alpha_dropout dropout1d dropout2d dropout3d feature_dropout pad sum_to_size".split()
 )
 
-_METADATA_METHODS = frozenset("size dim numel stride element_size nelement ndimension is_contiguous is_floating_point is_complex".split())
+_METADATA_METHODS = frozenset(
+    "size dim numel stride element_size nelement ndimension is_contiguous is_floating_point is_complex".split()
+)
 
 # parameters of library modules whose forward is one known op: no effects beside the generator
 OPAQUE_MODULES: tuple[type, ...] = (
@@ -90,7 +97,12 @@ def _tables() -> tuple[dict[int, str], dict[int, Any]]:
             random_factory = prefix == "torch" and name in _RANDOM
             if not name.startswith("_") and callable(f) and (id(f) in allowed or random_factory) and id(f) not in names:
                 names[id(f)], kept[id(f)] = f"{prefix}.{name}", f
-    for loss in ("linear", "gelu", "log_sigmoid", "adaptive_avg_pool2d"):  # builtins that F re-exports under its own name
+    for loss in (
+        "linear",
+        "gelu",
+        "log_sigmoid",
+        "adaptive_avg_pool2d",
+    ):  # builtins that F re-exports under its own name
         f = getattr(F, loss, None)
         if f is not None and id(f) not in names:
             names[id(f)], kept[id(f)] = f"torch.nn.functional.{loss}", f
@@ -112,7 +124,7 @@ def is_random(name: str, kwargs: dict[str, Any]) -> bool:
     return name in _RANDOM or name in _RANDOM_METHODS
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _flag_index(function: Any) -> int | None:
     """The position of the parameter ``inplace`` of a Python function."""
     if not isinstance(function, types.FunctionType):

@@ -101,7 +101,9 @@ _DETERMINISTIC: dict[str, Callable[..., Any]] = {
     "rand": _of_size,
     "randn": _of_size,
     "randperm": lambda n, **_: torch.arange(n),
-    "randint": lambda *a, **k: torch.zeros(next(x for x in reversed(a) if isinstance(x, (tuple, list))), dtype=torch.long),
+    "randint": lambda *a, **k: torch.zeros(
+        next(x for x in reversed(a) if isinstance(x, (tuple, list))), dtype=torch.long
+    ),
     "multinomial": lambda t, n, *_, **__: torch.zeros(*t.shape[:-1], n, dtype=torch.long),
 }
 for _name in (
