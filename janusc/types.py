@@ -6,8 +6,8 @@ Order (lower is more precise)::
     dtype, full shape ≤ partial shape ≤ unknown shape ≤ any tensor ≤ any    for tensors
     tuple of types, pointwise ≤ host type tuple ≤ any
 
-``join`` is the least upper bound. Every chain upwards is finite (a shape has finitely many dimensions and each is forgotten
-once), so a profile that only joins can change its mind only so often.
+``join`` is the least upper bound. Every chain upwards is finite (a shape has finitely many dimensions and each is
+forgotten once), so a profile that only joins can change its mind only so often.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Abstract values: what the lowering knows of a value of the program while it walks the source.
 
-Only tensors and varying host values are symbolic. Containers made inside the call are followed item by item until they must
-become real objects (they reach a region, a host range or the outside); objects that existed before stay what they are.
+Only tensors and varying host values are symbolic. Containers made inside the call are followed item by item until they
+must become real objects (they reach a region, a host range or the outside); objects that existed before stay what they
+are.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ UNKNOWN = _Unknown()
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A literal, or a code-like object (function of a library, class, module, dtype): fixed, or guarded where it was read."""
+    """A literal, or a code-like object (library function, class, module, dtype): fixed, or guarded where read."""
 
     value: Any
 
 
 @dataclass(frozen=True, eq=False)
 class Sym:
-    """A run-time value. ``sample`` is a meta tensor or a representative host value, good for kinds, never for folding."""
+    """A run-time value. ``sample`` is a stand-in tensor or a host value seen: for kinds, never for folding."""
 
     value: Value
     sample: Any = UNKNOWN
@@ -50,7 +51,7 @@ class Sym:
 
 @dataclass(frozen=True, eq=False)
 class Live:
-    """An object that existed before the transaction, of a guarded exact type; ``sample`` is the object of the call at hand."""
+    """An object that existed before the transaction, of a guarded exact type; ``sample`` is the one of this call."""
 
     value: Value
     sample: Any

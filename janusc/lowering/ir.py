@@ -120,7 +120,8 @@ class Segment:
     """One transaction.
 
     ``live_ins`` names the locals bound to the params of ``guards``; the first one of a chain is the function itself,
-    under the name ``ir.FUNCTION``. ``guards`` holds reads and asserts only; its outputs are bound to the params of ``body``.
+    under the name ``ir.FUNCTION``. ``guards`` holds reads and asserts only; its outputs are bound to the params of
+    ``body``.
     ``live_outs`` names the outputs of ``body``; ``returns`` says that the first output is the result of the call.
     """
 

@@ -199,5 +199,5 @@ def unpack(lo: Lowering, value: Any, count: int) -> list[Any]:
         ]
     types = tuple(sample_type(s) for s in samples)
     values = lo.builder.emit(ops.UNPACK, "", (arg(lo, value),), (), types, lo.span())
-    fresh = isinstance(value, Sym) and value.fresh
+    fresh = isinstance(value, Sym) and value.fresh and value.pytype not in (list, dict, set)
     return [sym(v, s, stable=stable, fresh=fresh) for v, s in zip(values, samples)]

@@ -1,7 +1,7 @@
 """``for`` and ``while``: unrolled where the trip count is stable and small, else a ``loop`` node with a compiled body.
 
-A loop node carries every slot its body changes; what the body only reads is invariant. Kinds are found by lowering the body until
-nothing changes: a slot that starts as a number and becomes a tensor is carried as a value of no fixed kind.
+A loop node carries every slot its body changes; what the body only reads is invariant. Kinds are found by lowering the
+body until nothing changes: a slot that starts as a number and becomes a tensor is carried as a value of no fixed kind.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 
 from janusc.frontend import names
 from janusc.lowering import codes, ops
-from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, TupleV, Unbound
+from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym, TupleV, Unbound
 from janusc.lowering.assign import assign
 from janusc.lowering.branch import (
     freeze_containers,
@@ -31,7 +31,7 @@ from janusc.lowering.ir import Arg, Const, Tup, Value
 from janusc.lowering.iterate import UNROLL_BUDGET, item_sample, static_items, unpack
 from janusc.lowering.lower_state import find_slot
 from janusc.lowering.lowering import Lowering, Unconvertible, statement
-from janusc.lowering.operands import emit, escape, sample_type, sym
+from janusc.lowering.operands import emit, escape, sample_type, sym, typed_item
 from janusc.lowering.store import parts
 from janusc.sentinels import UNBOUND
 from janusc.types import ANY, HostType, TensorType
@@ -347,13 +347,30 @@ class Loop:
             type_ = HostType("int") if type(item.sample) is int else sample_type(item.sample)
         value = lo.builder.value(type_)
         region.params.insert(0, value)
-        if isinstance(item, TupleV):
+        if item is not None and self.is_container(self.iterable):
+            assign(lo, self.node.target, typed_item(lo, value, item))
+        elif isinstance(item, TupleV):
             parts = lo.builder.emit(
                 ops.UNPACK, "", (value,), (), tuple(sample_type(_item(x)) for x in item.items), lo.span()
             )
-            assign(lo, self.node.target, TupleV(tuple(self._part(v, x) for v, x in zip(parts, item.items))))
+            sources = self.iterable.operands if isinstance(self.iterable, IterableV) else ()
+            assign(lo, self.node.target, TupleV(tuple(self._parts(parts, item.items, sources))))
         else:
             assign(lo, self.node.target, self._part(value, item))
+
+    def is_container(self, iterable: Any) -> bool:
+        """Whether items come out of a list or tuple, so that their types may differ."""
+        if isinstance(iterable, IterableV) and iterable.kind == "reversed":
+            return self.is_container(iterable.operands[0])
+        return not (isinstance(iterable, IterableV) or (isinstance(iterable, Sym) and iterable.is_tensor))
+
+    def _parts(self, values: Any, items: Any, sources: Any) -> Iterator[Any]:
+        assert isinstance(self.iterable, IterableV)
+        if self.iterable.kind == "enumerate":
+            sources = (None, sources[0])
+        for value, item, source in zip(values, items, sources):
+            container = source is not None and not isinstance(source, Known) and self.is_container(source)
+            yield typed_item(self.lo, value, item) if container else self._part(value, item)
 
     def _part(self, value: Value, item: Any) -> Any:
         if isinstance(item, Sym):

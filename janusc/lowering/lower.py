@@ -1,8 +1,9 @@
 """From a parsed function and the arguments of a call to a chain of transactions.
 
-The statements of the function are an agenda: a branch that is decided puts its statements in front, so that what is left
-is at any moment a list of statements, the rest of the function. A statement that can't stand in a graph becomes a host range;
-what comes before and after it are transactions of their own. The walk starts anew with what it learned, which is simple and cheap.
+The statements of the function are an agenda: a branch that is decided puts its statements in front, so that what is
+left is at any moment a list of statements, the rest of the function. A statement that can't stand in a graph becomes a
+host range; what comes before and after it are transactions of their own. The walk starts anew with what it learned,
+which is simple and cheap.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def lower(
     original: Callable[[Any], Any],
     is_opaque: Callable[[Any], bool],
 ) -> Lowered:
-    """Convert a function, with the arguments of the call at hand as samples. Raises Refusal where nothing can be converted."""
+    """Convert a function, with the arguments of the call at hand as samples; Refusal where nothing can be converted."""
     hosts: dict[int, Diagnostic | None] = {}
     pieces: dict[int, list[Any]] = {}
     for _ in range(4 * len(list(gast.walk(parsed.tree))) + 4):
@@ -255,7 +256,7 @@ class Walk:
         self.add_segment(Segment(self.live_ins, guards, body, (), True, self.resume()))
 
     def resume(self) -> str:
-        """The rest of the function from the start of this segment, outlined; the first segment has the function itself."""
+        """The rest of the function from the start of this segment, outlined; for the first, the function itself."""
         if not self.steps:
             return ""
         key = f"rest_{len(self.outlined)}"
@@ -275,7 +276,7 @@ class Walk:
     # ---- host ranges
 
     def run_on_host(self, statement: Any) -> bool:
-        """Close the segment, run this statement and the host statements after it as they are; whether that was the end."""
+        """Close the segment, run this statement and the host statements after it; whether that was the end."""
         rest_before = [statement, *self.agenda]
         statements = [statement]
         while self.agenda and (id(self.agenda[0]) in self.host_ids or _is_bare_return(self.agenda[0])):

@@ -63,6 +63,8 @@ def symbolic_attribute(lo: Lowering, owner: Sym, name: str) -> Any:
                 sample = UNKNOWN
             if name == "device":
                 sample = UNKNOWN  # meta tensors stand for every device
+            if name in ("requires_grad", "is_leaf"):  # a write in place may change these
+                return emit(lo, ops.READ_ATTR, name, (owner.value,), sample)
             stable = name in ("shape", "dtype", "ndim", "itemsize") and lo.loop_depth == 0
             return emit(lo, ops.ATTRIBUTE, name, (owner.value,), sample, stable=stable, fresh=owner.fresh)
         if torch_table.is_tensor_method(name):

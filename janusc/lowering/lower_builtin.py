@@ -1,4 +1,4 @@
-"""Builtin functions and classes: computed on known values, nodes on run-time values, opaque where they run user code."""
+"""Builtin functions and classes: computed on known values, nodes on run-time ones, opaque where they run user code."""
 
 from __future__ import annotations
 
@@ -24,8 +24,13 @@ from janusc.typeinfer import callees, transfer
 from janusc.types import HostType
 
 BUILTINS: Registry[Any, Callable[[Lowering, list[Any], dict[str, Any]], Any]] = Registry("builtins")
-_PURE = (int, float, bool, complex, str, abs, round, min, max, sum, pow, divmod, repr, ord, chr, hex, bin, slice, math.sqrt,
-         math.log, math.exp, math.ceil, math.floor, math.prod, math.isnan, math.isinf, math.cos, math.sin, math.log2)  # fmt: skip
+# fmt: off
+_PURE = (
+    int, float, bool, complex, str, abs, round, min, max, sum, pow, divmod, repr, ord, chr, hex, bin, slice,
+    math.sqrt, math.log, math.exp, math.ceil, math.floor, math.prod, math.isnan, math.isinf, math.cos, math.sin,
+    math.log2,
+)
+# fmt: on
 
 
 def builtin(*functions: Any) -> Callable[[Any], Any]:
@@ -105,7 +110,10 @@ def host_node(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, An
     op = ops.BUILTIN if all(is_plain(a) for a in [*args, *kwargs.values()]) else ops.BUILTIN_READ
     target = function.__name__ if function.__module__ == "builtins" else f"{function.__module__}.{function.__name__}"
     named = tuple((k, arg(lo, v)) for k, v in kwargs.items())
-    return emit(lo, op, target, tuple(arg(lo, a) for a in args), sample, kwargs=named, stable=stable)
+    result = emit(lo, op, target, tuple(arg(lo, a) for a in args), sample, kwargs=named, stable=stable)
+    if function in (min, max, pow, round, abs, sum):  # the type of the result depends on values
+        return Sym(result.value, sample, stable=stable, plain=op is ops.BUILTIN)
+    return result
 
 
 _CONVERSIONS = {int: 1, float: 1.0, bool: True, str: "", complex: 1j, repr: ""}

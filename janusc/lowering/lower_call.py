@@ -1,4 +1,7 @@
-"""Calls: what is called decides. User code and layers of torch are inlined, torch functions become nodes, the rest is opaque."""
+"""Calls: what is called decides.
+
+User code and layers of torch are inlined, torch functions become nodes, the rest is opaque.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from janusc.lowering.lower_state import note_read
 from janusc.lowering.lower_torch import flag_truth, node, profiled_sample, protect_all, sample_call
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.mutation import save_container
-from janusc.lowering.operands import HOST_VALUES, arg, emit, escape, is_plain, is_stable, sample_of
+from janusc.lowering.operands import HOST_VALUES, arg, emit, escape, is_plain, is_stable, sample_of, typed_item
 from janusc.typeinfer import torch_table
 
 _LIST_WRITES = frozenset({"append", "extend", "insert", "pop", "remove", "clear", "reverse"})
@@ -143,10 +143,7 @@ def real_method(lo: Lowering, owner: Sym, name: str, args: list[Any], holder: An
             holder.real = Sym(owner.value, UNKNOWN, fresh=owner.fresh, pytype=owner.pytype, element=args[0])
         if name in ("append", "extend", "insert", "clear", "reverse", "remove", "update"):
             return Known(None)
-        element = owner.element
-        return (
-            Sym(result.value, sample, pytype=element.pytype) if name == "pop" and isinstance(element, Sym) else result
-        )
+        return typed_item(lo, result.value, owner.element) if name == "pop" else result
     if name in _READS:
         return emit(lo, ops.METHOD_READ, name, operands, UNKNOWN)
     raise lo.refuse_call(codes.METHOD, f"method {name} of a {owner.pytype.__name__ if owner.pytype else 'value'}")

@@ -95,6 +95,9 @@ def computed(lo: Lowering, name: str, *operands: Any) -> Any:
     tensors = [v for v in operands if isinstance(v, Sym) and v.is_tensor]
     fresh = not aliases or all(t.fresh for t in tensors)
     stable = is_stable(*operands) and not isinstance(sample, torch.Tensor) and lo.loop_depth == 0
+    if name == "pow" and not tensors:  # int ** int is a float for negative exponents
+        power = emit(lo, op, name, tuple(arg(lo, v) for v in operands), UNKNOWN)
+        return Sym(power.value, sample, stable=stable, plain=all(is_plain(v) for v in operands))
     return emit(lo, op, name, tuple(arg(lo, v) for v in operands), sample, stable=stable, fresh=fresh)
 
 
@@ -288,7 +291,7 @@ def check_index(lo: Lowering, owner: Any, key: Any) -> None:
 
 def runtime_item(lo: Lowering, owner: Any, key: Any) -> Any:
     """An item picked at run time: of the kind the container's elements have in common."""
-    from janusc.lowering.operands import element_of, realise
+    from janusc.lowering.operands import element_of, realise, typed_item
 
     element = element_of(owner)
     if isinstance(owner, (TupleV, ListV)) and getattr(owner, "real", None) is None:
@@ -303,9 +306,7 @@ def runtime_item(lo: Lowering, owner: Any, key: Any) -> Any:
         return Sym(result.value, UNKNOWN, fresh=True, pytype=list, element=element)
     sample = element.sample if isinstance(element, Sym) else UNKNOWN
     result = emit(lo, ops.OPERATOR_READ, "getitem", (arg(lo, owner), arg(lo, key)), sample)
-    if isinstance(element, Sym):
-        return Sym(result.value, sample, pytype=element.pytype, fresh=element.fresh, element=element.element)
-    return result
+    return typed_item(lo, result.value, element)
 
 
 def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
@@ -313,6 +314,7 @@ def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
     from janusc.lowering.branch import concretise
     from janusc.lowering.lower_attr import get_attribute
     from janusc.lowering.lower_call import call
+    from janusc.lowering.operands import typed_item
 
     sample = owner.sample
     if type(sample) not in (list, tuple, dict):
@@ -327,7 +329,7 @@ def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
         return mutated_item(lo, owner, key)
     if isinstance(key, Sym) and _homogeneous(sample):
         found = emit(lo, ops.OPERATOR_READ, "getitem", (owner.value, arg(lo, key)), _first_sample(sample))
-        return found
+        return typed_item(lo, found.value, found)
     if isinstance(key, Sym):
         key = concretise(lo, key)
     if not isinstance(key, Known) or isinstance(key.value, slice):

@@ -41,7 +41,7 @@ def raw_attr(lo: Lowering, owner: Value | Any, name: str) -> Value:
 
 
 def module_entry(lo: Lowering, module: Value, name: str) -> Value:
-    """An instance attribute of a module, not lifted, by way of its ``__dict__``: nn.Module's ``__getattr__`` makes others slow."""
+    """An instance attribute of a module, not lifted, by way of its ``__dict__``: ``Module.__getattr__`` is slow."""
     state = raw_attr(lo, module, "__dict__")
     memo = (state, "raw item", name)
     if memo not in lo.memo:

@@ -1,4 +1,4 @@
-"""Torch functions as nodes: called by their own name, sampled on meta tensors, ordered by what they do beside computing."""
+"""Torch functions as nodes: called by their own name, sampled on stand-ins, ordered by what they do beside computing."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ def call_torch(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, A
     if function in (torch.is_tensor,) and args:
         return Known(isinstance(args[0], Sym) and args[0].is_tensor)
     _check_arguments(lo, name, args, kwargs)
+    if "out" in kwargs and not (isinstance(kwargs["out"], Known) and kwargs["out"].value is None):
+        raise lo.refuse_call(codes.IN_PLACE, "out= may resize its tensor")
     if function is torch.tensor and any(tensors_in(a) for a in args):
         raise lo.refuse_call(codes.OPAQUE_CALL, "torch.tensor of tensors")
     written = torch_table.written_arguments(function, name, tuple(args), kwargs, lambda flag: flag_truth(lo, flag))

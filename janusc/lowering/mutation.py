@@ -1,4 +1,4 @@
-"""Changes in place: of tensors, and of lists and dicts that outlive the call. Each is preceded by what rollback needs."""
+"""Changes in place: of tensors, and of lists and dicts that outlive the call; each behind what rollback needs."""
 
 from __future__ import annotations
 

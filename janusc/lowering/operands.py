@@ -1,4 +1,4 @@
-"""Between abstract values and what stands in the graph: arguments, samples, real containers, values read from outside."""
+"""Between abstract values and what stands in the graph: arguments, samples, real containers, outside values."""
 
 from __future__ import annotations
 
@@ -159,6 +159,17 @@ def _live_sample(value: Any) -> Any:
     return value
 
 
+def typed_item(lo: Lowering, value: Value, element: Any) -> Sym:
+    """An item of a run-time container: of the kind of those seen, under an assert; anything once that was refuted."""
+    if not isinstance(element, Sym) or element.pytype is None:
+        return Sym(value)
+    site = lo.site(lo.node, "item")
+    if lo.profile.is_refuted(site):
+        return Sym(value, plain=is_plain(element))
+    lo.builder.check("type", (value, lo.builder.ref(element.pytype)), site, lo.span())
+    return Sym(value, element.sample, pytype=element.pytype, element=element.element)
+
+
 def element_of(abstract: Any) -> Any:
     """An abstract value like the elements of a run-time container, or None."""
     return getattr(abstract, "element", None)
@@ -206,7 +217,7 @@ def _is_code_like(sample: Any) -> bool:
 
 
 def lift(lo: Lowering, sample: Any, value: Value, what: str) -> Any:
-    """The abstract value of something read from outside, guarded as far as its kind goes. ``what`` is the access path."""
+    """The abstract value of what is read from outside, guarded as far as its kind goes; ``what`` is the access path."""
     cls = type(sample)
     if sample is None:
         guard_type(lo, value, cls, what)

@@ -3,12 +3,12 @@
 Tensor and host computation name what the user called; nothing here knows a dtype or derivative rule.
 Argument conventions of the nodes with regions:
 
-``cond``     target "if"; args = (predicate, *inputs); regions = (then, else), both with params bound to the inputs and as
-             many outputs as the node.
-``loop``     target "for" or "while"; args = (iterable or Const(None), Tup(carried), Tup(invariant)); one region. Its params
-             are (item, *carried, *invariant) for "for" and (*carried, *invariant) for "while"; its outputs are
-             (go_on, *carried): the loop ends before the next item once ``go_on`` is false. A "while" node also carries its
-             test inside: the body runs while ``go_on`` held, and the first entry is decided by kwargs ``enter``.
+``cond``     target "if"; args = (predicate, *inputs); regions = (then, else), both with params bound to the inputs and
+             as many outputs as the node.
+``loop``     target "for" or "while"; args = (iterable or Const(None), Tup(carried), Tup(invariant)); one region. Its
+             params are (item, *carried, *invariant) for "for" and (*carried, *invariant) for "while"; its outputs are
+             (go_on, *carried): the loop ends before the next item once ``go_on`` is false. A "while" node also carries
+             its test inside: the body runs while ``go_on`` held, and the first entry is decided by kwargs ``enter``.
              The node's outputs are the final carried values.
 ``context``  target "with"; args = (manager, *inputs); one region run inside ``with manager:``.
 """
@@ -35,7 +35,7 @@ METHOD_READ = _op("method.read", Effect.READ, "method target of args[0], a mutab
 METHOD_WRITE = _op("method.write", Effect.WRITE, "method target of args[0], which it changes in place")
 MODULE_CALL = _op("module.call", Effect.RANDOM, "args[0] is a library module, called through its own __call__")
 
-# operators on tensors and host values; target is a name of the operator module, or is, is_not, in, not_in, not
+# operators on tensors and host values; target is a name of the operator module, or not_in
 OPERATOR = _op("operator", Effect.PURE, "operator target on args")
 OPERATOR_READ = _op("operator.read", Effect.READ, "operator target on args, one of them a mutable container")
 OPERATOR_WRITE = _op("operator.write", Effect.WRITE, "in-place operator (iadd ...), setitem or delitem on args[0]")

@@ -7,8 +7,8 @@ Before::                                   After::
                                                _jc_part_2 = env.step(_jc_part_1)
                                                y = _jc_part_0 + _jc_part_2
 
-Only what is evaluated unconditionally, and in the same order: a call in one arm of a condition, in a comprehension or in a lambda
-stays where it is.
+Only what is evaluated unconditionally, and in the same order: a call in one arm of a condition, in a comprehension or
+in a lambda stays where it is.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def split(statement: Any, call: Any) -> list[Any] | None:
 
 
 def _take_out(node: Any, call: Any, parts: list[Any]) -> Any:
-    """The expression with the call replaced by a name; what runs before it is put into ``parts``. None if that can't be."""
+    """The expression with the call replaced by a name; what runs before goes into ``parts``. None if that can't be."""
     if node is call:
         inner = _hoist_arguments(call, parts)
         name = _fresh()

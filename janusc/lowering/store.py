@@ -1,7 +1,7 @@
 """The state of the program during lowering: locals of every frame, and own writes to objects, globals and cells.
 
-A slot is a tuple: ("local", frame id, name), ("attr", object id, name), ("global", dict id, name) or ("cell", cell id, ""). Own
-writes are kept here and read back from here; they reach the real objects at the end of the transaction.
+A slot is a tuple: ("local", frame id, name), ("attr", object id, name), ("global", dict id, name) or ("cell", cell id,
+""). Own writes are kept here and read back from here; they reach the real objects at the end of the transaction.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What torch's functions and methods do beside computing: the table of the outside world for tensors.
 
-Names, never implementations: a function is called as the user called it. What is not listed here and is not one of torch's
-overridable tensor functions is an opaque call.
+Names, never implementations: a function is called as the user called it. What is not listed here and is not one of
+torch's overridable tensor functions is an opaque call.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import torch
 import torch.nn.functional as F
 
 _FACTORIES = (
-    "zeros ones empty full arange linspace logspace eye range tensor as_tensor scalar_tensor from_numpy zeros_like ones_like "
-    "empty_like full_like tril_indices triu_indices complex polar cartesian_prod block_diag broadcast_tensors broadcast_shapes "
-    "meshgrid einsum atleast_1d atleast_2d atleast_3d is_tensor is_floating_point is_complex numel result_type can_cast "
-    "promote_types empty_strided hann_window hamming_window bartlett_window blackman_window kaiser_window is_grad_enabled "
-    "get_default_dtype finfo iinfo Size"
+    "zeros ones empty full arange linspace logspace eye range tensor as_tensor scalar_tensor from_numpy zeros_like "
+    "ones_like empty_like full_like tril_indices triu_indices complex polar cartesian_prod block_diag "
+    "broadcast_tensors broadcast_shapes meshgrid einsum atleast_1d atleast_2d atleast_3d is_tensor is_floating_point "
+    "is_complex numel result_type can_cast promote_types empty_strided hann_window hamming_window bartlett_window "
+    "blackman_window kaiser_window is_grad_enabled get_default_dtype finfo iinfo Size"
 ).split()
 
 _RANDOM = frozenset(
-    "rand randn randint randperm rand_like randn_like randint_like bernoulli multinomial normal poisson dropout alpha_dropout "
-    "feature_dropout feature_alpha_dropout dropout1d dropout2d dropout3d rrelu gumbel_softmax fractional_max_pool2d "
-    "fractional_max_pool3d fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices "
+    "rand randn randint randperm rand_like randn_like randint_like bernoulli multinomial normal poisson dropout "
+    "alpha_dropout feature_dropout feature_alpha_dropout dropout1d dropout2d dropout3d rrelu gumbel_softmax "
+    "fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices "
     "scaled_dot_product_attention multi_head_attention_forward native_dropout svd_lowrank pca_lowrank".split()
 )
 _RANDOM_METHODS = frozenset(
@@ -41,10 +41,11 @@ _STATISTICS = {
 
 # tensor methods that change geometry, storage or history, or talk to the world: left to ordinary Python
 HOST_METHODS = frozenset(
-    "backward register_hook register_post_accumulate_grad_hook requires_grad_ retain_grad set_ resize_ resize_as_ share_memory_ "
-    "apply_ map_ map2_ t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_ swapaxes_ detach_ rename_ names align_to "
-    "pin_memory record_stream storage untyped_storage storage_type data_ptr numpy __array__ __dlpack__ module_load "
-    "sparse_resize_ sparse_resize_and_clear_ copy_sparse_to_sparse_ is_shared refine_names set_data unsafe_set_data".split()
+    "backward register_hook register_post_accumulate_grad_hook requires_grad_ retain_grad set_ resize_ resize_as_ "
+    "share_memory_ apply_ map_ map2_ t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_ detach_ "
+    "rename_ names align_to pin_memory record_stream storage untyped_storage storage_type data_ptr numpy __array__ "
+    "__dlpack__ module_load sparse_resize_ sparse_resize_and_clear_ copy_sparse_to_sparse_ is_shared refine_names "
+    "set_data unsafe_set_data".split()
 )
 ATTRIBUTES = frozenset(
     "shape dtype ndim device layout T mT H mH real imag is_cuda itemsize requires_grad is_leaf is_sparse".split()
@@ -52,9 +53,10 @@ ATTRIBUTES = frozenset(
 
 # may return (a view of) an argument, depending on sizes, strides or values
 _MAY_ALIAS = frozenset(
-    "contiguous reshape reshape_as flatten to type type_as float double half bfloat16 int long short char byte bool cpu cuda "
-    "squeeze ravel clone_if as_tensor expand_as view_as conj resolve_conj resolve_neg broadcast_tensors atleast_1d atleast_2d "
-    "atleast_3d positive dropout alpha_dropout dropout1d dropout2d dropout3d feature_dropout pad sum_to_size".split()
+    "contiguous reshape reshape_as flatten to type type_as float double half bfloat16 int long short char byte bool "
+    "cpu cuda squeeze ravel clone_if as_tensor expand_as view_as conj resolve_conj resolve_neg broadcast_tensors "
+    "atleast_1d atleast_2d atleast_3d positive dropout alpha_dropout dropout1d dropout2d dropout3d feature_dropout "
+    "pad sum_to_size".split()
 )
 
 _METADATA_METHODS = frozenset(

@@ -1,8 +1,9 @@
 """The type of an op: run it on stand-ins for its arguments.
 
-Only torch knows what its functions return. Small arguments are stood for by zeros on the CPU, large ones by meta tensors: torch's
-meta kernels import its whole compiler (seconds) at their first use, which a small program should not wait for. The result is a
-*sample*: right in kind, and in dtype and shape for this call's sizes. Nothing is folded from it without an assert.
+Only torch knows what its functions return. Small arguments are stood for by zeros on the CPU, large ones by meta
+tensors: torch's meta kernels import its whole compiler (seconds) at their first use, which a small program should not
+wait for. The result is a *sample*: right in kind, and in dtype and shape for this call's sizes. Nothing is folded from
+it without an assert.
 """
 
 from __future__ import annotations
@@ -107,8 +108,9 @@ _DETERMINISTIC: dict[str, Callable[..., Any]] = {
     "multinomial": lambda t, n, *_, **__: torch.zeros(*t.shape[:-1], n, dtype=torch.long),
 }
 for _name in (
-    "rand_like randn_like bernoulli dropout alpha_dropout feature_dropout dropout1d dropout2d dropout3d rrelu gumbel_softmax "
-    "feature_alpha_dropout poisson bernoulli_ normal_ uniform_ exponential_ random_ geometric_ log_normal_ cauchy_"
+    "rand_like randn_like bernoulli dropout alpha_dropout feature_dropout dropout1d dropout2d dropout3d rrelu "
+    "gumbel_softmax feature_alpha_dropout poisson bernoulli_ normal_ uniform_ exponential_ random_ geometric_ "
+    "log_normal_ cauchy_"
 ).split():
     _DETERMINISTIC[_name] = _like
 
