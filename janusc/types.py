@@ -51,15 +51,21 @@ class Constant:
 
 @dataclass(frozen=True)
 class TensorType:
-    """A plain ``torch.Tensor``; None stands for what is not known, inside ``shape`` for an unknown dimension."""
+    """A plain ``torch.Tensor``; None stands for what is not known, inside ``shape`` for an unknown dimension.
+
+    As text: ``float32[2,?]``, ``bool[...]`` of unknown shape (``bool`` alone is the host type), ``tensor`` of unknown
+    dtype.
+    """
 
     dtype: torch.dtype | None = None
     shape: tuple[int | None, ...] | None = None
 
     def __str__(self) -> str:
+        if self.dtype is None and self.shape is None:
+            return "tensor"
         dtype = "tensor" if self.dtype is None else str(self.dtype).removeprefix("torch.")
         if self.shape is None:
-            return dtype
+            return f"{dtype}[...]"
         return f"{dtype}[{','.join('?' if d is None else str(d) for d in self.shape)}]"
 
 

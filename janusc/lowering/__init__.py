@@ -1,6 +1,6 @@
 """Lowering: from a tree and a profile to a chain of graphs.
 
-Comes in:  ``ParsedFunction``, ``Profile``, and the arguments of the call at hand as samples (tensors as meta tensors).
+Comes in:  ``ParsedFunction``, ``Profile``, and the arguments of the call at hand as samples (tensors by stand-ins).
 Goes out:  ``ir.Chain``: segments (a graph of guards, a graph of work) and the host ranges between them.
 Requires:  only what shapes the graph is folded: branches taken, trip counts, who is called; each fold under an assert.
            All else stays a run-time value, and an op names the very callable that the program would have called.
@@ -20,6 +20,7 @@ Files in reading order:
     abstract        what is known of a value while the source is walked
     store           locals, and own writes until they reach the real objects
     operands        between abstract values and what stands in the graph
+    codes           the diagnostics: what can keep a statement out of a graph
     lowering        the state of one lowering, and the dispatch over node kinds
     lower_stmt      statements
     assign          targets: names, unpacking, attributes, items, del
@@ -36,6 +37,7 @@ Files in reading order:
     lower_builtin   builtin functions and classes
     lower_torch     torch functions
     lower_method    methods of tensors, host values and containers
+    split           an opaque call taken out of its statement, so that the rest of it can be converted
     lower           the whole way: from a function and a call to a chain
     passes          graph to graph, a chapter of its own
 """

@@ -65,7 +65,7 @@ def live_truth(lo: Lowering, value: Live) -> bool | Any:
 
         return length(lo, value)
     if hasattr(cls, "__bool__") or hasattr(cls, "__len__"):
-        if isinstance(value.sample, torch.nn.Module) and cls.__module__.startswith("torch."):
+        if issubclass(cls, torch.nn.Module) and cls.__module__.startswith("torch."):
             return len(value.sample) > 0
         raise lo.refuse(codes.TRUTH, f"{cls.__qualname__} decides its own truth")
     return True

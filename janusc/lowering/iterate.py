@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import EnumMeta
 from typing import Any
 
 import torch
@@ -38,8 +39,9 @@ def static_items(lo: Lowering, iterable: Any, node: Any = None) -> list[Any] | N
 def _known_items(lo: Lowering, value: Any) -> list[Any] | None:
     if isinstance(value, (tuple, list, str, range, dict, frozenset)):
         return [Known(v) for v in value] if len(value) <= UNROLL_BUDGET else None
-    if isinstance(value, type) and hasattr(value, "__members__"):
-        return [Known(m) for m in value]  # type: ignore[var-annotated]
+    if isinstance(value, EnumMeta):
+        members: list[Any] = list(value)
+        return [Known(m) for m in members]
     raise lo.refuse(codes.ITERATION, f"iteration over {type(value).__name__}")
 
 

@@ -34,7 +34,7 @@ from janusc.lowering.lowering import Lowering, Unconvertible, statement
 from janusc.lowering.operands import emit, escape, sample_type, sym, typed_item
 from janusc.lowering.store import parts
 from janusc.sentinels import UNBOUND
-from janusc.types import ANY, HostType, TensorType
+from janusc.types import ANY, HostType, TensorType, Type
 
 _ATTEMPTS = 6
 _FEW = 4
@@ -181,7 +181,7 @@ def unroll_while(lo: Lowering, node: Any, stop: str | None) -> bool:
 
 
 def _varies(lo: Lowering, node: Any) -> bool:
-    return lo.profile.trip_count(lo.site(node)) == "varies"
+    return bool(lo.profile.trip_count(lo.site(node)) == "varies")
 
 
 # ---- loop nodes
@@ -217,7 +217,8 @@ class Loop:
     def lower(self) -> None:
         lo, node = self.lo, self.node
         freeze_containers(lo, reachable(lo, names.loads([node])))
-        item, source = None, Const(None)
+        item: Any = None
+        source: Arg = Const(None)
         if self.iterable is not None:
             item = item_sample(lo, self.iterable)
             source = escape(lo, self.iterable)
@@ -342,7 +343,7 @@ class Loop:
 
     def bind_item(self, region: Region, item: Any) -> None:
         lo = self.lo
-        type_ = ANY
+        type_: Type = ANY
         if isinstance(item, Sym):
             type_ = HostType("int") if type(item.sample) is int else sample_type(item.sample)
         value = lo.builder.value(type_)

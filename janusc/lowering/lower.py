@@ -194,6 +194,8 @@ class Walk:
             nonlocal_names=self.parsed.nonlocal_names,
         )
         lo.node = self.parsed.tree
+        code = builder.guard(ops.READ_ATTR, "__code__", (value,))
+        builder.check("is", (code, builder.ref(self.function.__code__, "own_code")), "the function's own code", lo.span())
         for name in self.parsed.parameters:
             sample = self.arguments[name]
             if name in self._star_parameters():

@@ -25,6 +25,7 @@ from janusc.lowering.ir import Const
 from janusc.lowering.lower_state import check_once, module_entry, note_read, raw_attr, read, write
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import HOST_VALUES, emit, lift, sample_of, sample_type
+from janusc.lowering.store import place_of
 from janusc.typeinfer import callees, torch_table, transfer
 
 _DATA_DESCRIPTORS = (pytypes.MemberDescriptorType, pytypes.GetSetDescriptorType)
@@ -38,6 +39,11 @@ def class_lookup(cls: type, name: str) -> Any:
         if name in base.__dict__:
             return base.__dict__[name]
     return MISSING
+
+
+def overrides(cls: type, name: str, base: type) -> bool:
+    """Whether a class has a method other than the one it would inherit from ``base``."""
+    return getattr(cls, name) is not getattr(base, name)
 
 
 def get_attribute(lo: Lowering, owner: Any, name: str) -> Any:
@@ -62,7 +68,7 @@ def symbolic_attribute(lo: Lowering, owner: Sym, name: str) -> Any:
             except transfer.NoSample:
                 sample = UNKNOWN
             if name == "device":
-                sample = UNKNOWN  # meta tensors stand for every device
+                sample = UNKNOWN  # a stand-in is on another device
             if name in ("requires_grad", "is_leaf"):  # a write in place may change these
                 return emit(lo, ops.READ_ATTR, name, (owner.value,), sample)
             stable = name in ("shape", "dtype", "ndim", "itemsize") and lo.loop_depth == 0
@@ -108,7 +114,7 @@ def _refuse_attribute(lo: Lowering, obj: Any, name: str) -> Any:
 
 def fixed_or_read(lo: Lowering, module: pytypes.ModuleType, name: str, sample: Any) -> Any:
     """An attribute of a Python module: guarded, except in torch's own files."""
-    if lo.frame.library or (
+    if (lo.frame.library and module is not torch.nn.functional) or (
         module.__name__.split(".")[0] in ("torch", "math") and isinstance(sample, pytypes.ModuleType)
     ):
         return Known(sample)
@@ -154,8 +160,6 @@ def class_attribute(lo: Lowering, cls: type, name: str) -> Any:
 
 def class_function(lo: Lowering, cls: type, name: str, function: Any) -> Any:
     """A method as found on its class: guarded once, by identity; its code is guarded by ``lift``."""
-    if lo.frame.library and callees.is_torch_code(getattr(function, "__code__", function)):
-        return Live(None, function, fixed=True)  # type: ignore[arg-type]
     memo = (id(cls), "method", name)
     if memo not in lo.memo:
         value = lo.builder.guard(ops.READ_ATTR, name, (lo.builder.ref(cls),), span=lo.span())
@@ -174,7 +178,7 @@ _NO_CODE = (lambda: None).__code__
 
 def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
     sample, cls = owner.sample, type(owner.sample)
-    slot = ("attr", id(sample), name)
+    slot = ("attr", place_of(sample), name)
     if slot in lo.store:
         note_read(lo, slot, owner)
         return lo.store[slot]
@@ -184,7 +188,7 @@ def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
         if name not in _NAMES:
             raise lo.refuse(codes.ATTRIBUTE, f"attribute {name} of a function")
         return read(lo, owner.value, "attr", name, getattr(sample, name), name)
-    if cls.__getattribute__ is not object.__getattribute__:
+    if overrides(cls, "__getattribute__", object):
         raise lo.refuse(codes.ATTRIBUTE, f"{cls.__qualname__} defines __getattribute__")
     found = class_lookup(cls, name)
     if isinstance(found, property):
@@ -209,9 +213,9 @@ def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
 
 def read_dict(lo: Lowering, owner: Live) -> Any:
     """``vars(obj)`` as a dict: from then on the object's attributes must not change in this transaction."""
-    if any(slot[:2] == ("attr", id(owner.sample)) for slot in lo.written) or not hasattr(owner.sample, "__dict__"):
+    if any(slot[:2] == ("attr", place_of(owner.sample)) for slot in lo.written) or not hasattr(owner.sample, "__dict__"):
         raise lo.refuse(codes.ATTRIBUTE, "__dict__ of an object that was changed")
-    lo.memo[("exposed", id(owner.sample), "")] = True
+    lo.memo[("exposed", place_of(owner.sample), "")] = True
     return read(lo, owner.value, "attr", "__dict__", owner.sample.__dict__, _path(owner, "__dict__"))
 
 
@@ -242,7 +246,7 @@ def not_overridden(lo: Lowering, owner: Live, name: str) -> None:
 def inherited(lo: Lowering, owner: Live, cls: type, name: str, found: Any) -> Any:
     """Something found on the class: a method to bind, or a value."""
     not_overridden(lo, owner, name)
-    note_read(lo, ("attr", id(owner.sample), name), owner)
+    note_read(lo, ("attr", place_of(owner.sample), name), owner)
     if isinstance(found, pytypes.FunctionType):
         return BoundV(class_function(lo, cls, name, found), owner)
     if isinstance(found, (staticmethod, classmethod)):
@@ -260,7 +264,7 @@ def registered(lo: Lowering, owner: Live, name: str) -> Any:
         for table in ("_parameters", "_buffers", "_modules"):
             entries = sample.__dict__[table]
             if name in entries and type(entries) is dict:
-                note_read(lo, ("attr", id(sample), name), owner)
+                note_read(lo, ("attr", place_of(sample), name), owner)
                 return read(lo, module_entry(lo, owner.value, table), "item", name, entries[name], _path(owner, name))
     raise lo.refuse(codes.ATTRIBUTE, f"{cls.__qualname__} finds {name} dynamically or not at all")
 
@@ -286,11 +290,11 @@ def set_attribute(lo: Lowering, owner: Any, name: str, abstract: Any) -> None:
     if not isinstance(owner, Live):
         raise lo.refuse(codes.ASSIGNMENT, f"attribute {name} of a value made inside the call is assigned")
     sample, cls = owner.sample, type(owner.sample)
-    if ("exposed", id(sample), "") in lo.memo:
+    if ("exposed", place_of(sample), "") in lo.memo:
         raise lo.refuse(codes.ASSIGNMENT, f"{name} is assigned after __dict__ was read")
     found = class_lookup(cls, name)
     if isinstance(sample, torch.nn.Module):
-        if cls.__setattr__ is not torch.nn.Module.__setattr__:
+        if overrides(cls, "__setattr__", torch.nn.Module):
             raise lo.refuse(codes.ASSIGNMENT, f"{cls.__qualname__} defines __setattr__")
         if name in sample._parameters or name in sample._modules or isinstance(abstract, Live):
             raise lo.refuse(codes.ASSIGNMENT, f"parameter or submodule {name} is assigned")
@@ -300,13 +304,13 @@ def set_attribute(lo: Lowering, owner: Any, name: str, abstract: Any) -> None:
             raise lo.refuse(codes.ASSIGNMENT, f"buffer {name} is replaced by something else")
         if name in sample._buffers:
             lo.memo.setdefault((owner.value, "buffers", name), live_attribute(lo, owner, name))
-    elif cls.__setattr__ is not object.__setattr__:
+    elif overrides(cls, "__setattr__", object):
         raise lo.refuse(codes.ASSIGNMENT, f"{cls.__qualname__} defines __setattr__")
     if isinstance(sample, (type, pytypes.ModuleType, pytypes.FunctionType)):
         raise lo.refuse(codes.ASSIGNMENT, f"attribute {name} of a {cls.__name__} is assigned")
     if found is not MISSING and hasattr(type(found), "__set__") and not isinstance(found, pytypes.MemberDescriptorType):
         raise lo.refuse(codes.ASSIGNMENT, f"{name} is a property or descriptor")
-    write(lo, ("attr", id(sample), name), owner, abstract)
+    write(lo, ("attr", place_of(sample), name), owner, abstract)
 
 
 def delete_attribute(lo: Lowering, node: gast.Attribute) -> None:

@@ -13,12 +13,13 @@ import torch
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, BoundV, DictV, FunctionV, IterableV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.iterate import live_sequence, static_items
-from janusc.lowering.lower_attr import MISSING, class_lookup
+from janusc.lowering.lower_attr import MISSING, class_lookup, overrides
 from janusc.lowering.lower_expr import _check_formattable
 from janusc.lowering.lower_operator import binary, computed, is_mutated
 from janusc.lowering.lower_state import note_read
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import HOST_VALUES, arg, emit, is_plain, is_stable, sample_of
+from janusc.lowering.store import place_of
 from janusc.registry import Registry
 from janusc.typeinfer import callees, transfer
 from janusc.types import HostType
@@ -273,7 +274,7 @@ def lower_callable(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any
     pytype = exact_type(args[0])
     if pytype is None:
         raise lo.refuse_call(codes.OPAQUE_CALL, "callable of a value that varies")
-    return Known(callable(args[0].value) if isinstance(args[0], Known) else hasattr(pytype, "__call__"))
+    return Known(callable(args[0].value) if isinstance(args[0], Known) else class_lookup(pytype, "__call__") is not MISSING)
 
 
 @builtin(getattr)
@@ -306,7 +307,7 @@ def _sequence(cls: type) -> Callable[[Lowering, list[Any], dict[str, Any]], Any]
             items = static_items(lo, args[0])
         if items is not None:
             return TupleV(tuple(items)) if cls is tuple else ListV(items)
-        sample = (
+        sample: Any = (
             sample_of(args[0]) if isinstance(args[0], Sym) and isinstance(args[0].sample, (tuple, list)) else UNKNOWN
         )
         result = emit(lo, ops.BUILTIN_READ, cls.__name__, (arg(lo, args[0]),), UNKNOWN)
@@ -339,12 +340,12 @@ def lower_hasattr(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if not (isinstance(owner, Live) and isinstance(name, Known) and isinstance(name.value, str)):
         raise lo.refuse_call(codes.OPAQUE_CALL, "hasattr of something else than an object and a fixed name")
     cls = type(owner.sample)
-    if ("attr", id(owner.sample), name.value) in lo.store:
+    if ("attr", place_of(owner.sample), name.value) in lo.store:
         return Known(True)
     found = class_lookup(cls, name.value)
     dynamic = class_lookup(cls, "__getattr__")
     known = dynamic is MISSING or dynamic is torch.nn.Module.__getattr__
-    if isinstance(found, property) or not known or cls.__getattribute__ is not object.__getattribute__:
+    if isinstance(found, property) or not known or overrides(cls, "__getattribute__", object):
         raise lo.refuse_call(codes.OPAQUE_CALL, "hasattr of an object that decides itself")
     memo = (owner.value, "hasattr", name.value)
     if memo not in lo.memo:
@@ -352,7 +353,7 @@ def lower_hasattr(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
             ops.BUILTIN_READ, "hasattr", (owner.value, arg(lo, name)), HostType("bool"), lo.span()
         )
         lo.memo[memo] = Sym(answer, hasattr(owner.sample, name.value), stable=True, pytype=bool)
-        note_read(lo, ("attr", id(owner.sample), name.value), owner)
+        note_read(lo, ("attr", place_of(owner.sample), name.value), owner)
     return lo.memo[memo]
 
 
@@ -373,7 +374,7 @@ def _quantifier(positive: bool) -> Callable[[Lowering, list[Any], dict[str, Any]
         if items is None:
             name = "any" if positive else "all"
             return emit(lo, ops.BUILTIN_READ, name, (arg(lo, args[0]),), False)
-        unknown = []
+        unknown: list[Any] = []
         for item in items:
             known = truth(lo, item)
             if known is positive:

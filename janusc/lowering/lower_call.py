@@ -28,7 +28,7 @@ from janusc.lowering.abstract import (
     Sym,
     TupleV,
 )
-from janusc.lowering.lower_attr import class_lookup, get_attribute, not_overridden
+from janusc.lowering.lower_attr import class_function, class_lookup, get_attribute, not_overridden
 from janusc.lowering.lower_expr import closure, display_items, static_dict
 from janusc.lowering.lower_state import module_entry, raw_attr, read, refuse_iterator
 from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
@@ -295,6 +295,7 @@ def call_module(lo: Lowering, module: Live, args: list[Any], kwargs: dict[str, A
     sample, cls = module.sample, type(module.sample)
     if class_lookup(cls, "__call__") is not torch.nn.Module.__dict__["__call__"]:
         return call(lo, get_attribute(lo, module, "__call__"), args, kwargs)
+    class_function(lo, cls, "__call__", torch.nn.Module.__dict__["__call__"])
     if torch_private.has_hooks(sample) or torch_private.has_global_hooks():
         raise lo.refuse_call(
             codes.HOOKS, f"{cls.__qualname__} has hooks", "hooks run eagerly, with the module they belong to"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gast
@@ -122,8 +123,8 @@ def format_spec(lo: Lowering, node: Any) -> str:
 
 
 def _format(value: Any, conversion: int, spec: str) -> str:
-    convert = {-1: lambda v: v, 115: str, 114: repr, 97: ascii}[conversion]
-    return format(convert(value), spec)
+    converters: dict[int, Callable[[Any], Any]] = {-1: lambda v: v, 115: str, 114: repr, 97: ascii}
+    return format(converters[conversion](value), spec)
 
 
 def _check_formattable(lo: Lowering, value: Any) -> None:

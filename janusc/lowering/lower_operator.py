@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import partial
 from typing import Any
 
 import gast
@@ -167,7 +168,7 @@ def lower_compare(lo: Lowering, node: Any) -> Any:
         operands.append(lo.expr(node.comparators[i]))
         return compare(lo, COMPARE[type(node.ops[i])], operands[i], operands[i + 1])
 
-    return lower_and(lo, [lambda i=i: link(i) for i in range(len(node.ops))], node)
+    return lower_and(lo, [partial(link, i) for i in range(len(node.ops))], node)
 
 
 def compare(lo: Lowering, name: str, left: Any, right: Any) -> Any:
@@ -185,7 +186,7 @@ def compare(lo: Lowering, name: str, left: Any, right: Any) -> Any:
         return user_comparison(lo, name, left, right)
     if isinstance(left, TupleV) and isinstance(right, TupleV) and name in ("eq", "ne"):
         if all(isinstance(x, Known) for x in (*left.items, *right.items)):
-            return fold(lo, name, tuple(x.value for x in left.items), tuple(x.value for x in right.items))  # type: ignore[attr-defined]
+            return fold(lo, name, tuple(x.value for x in left.items), tuple(x.value for x in right.items))
     return computed(lo, name, left, right)
 
 
@@ -235,7 +236,7 @@ def membership(lo: Lowering, item: Any, container: Any, negate: bool) -> Any:
         and isinstance(container, (TupleV, ListV))
         and all(isinstance(x, Known) for x in container.items)
     ):
-        result = Known(item.value in [x.value for x in container.items])  # type: ignore[attr-defined]
+        result = Known(item.value in [x.value for x in container.items])
     elif isinstance(container, Live) and type(container.sample) in (dict, list, set, tuple) and isinstance(item, Known):
         note_read(lo, ("content", id(container.sample), ""), container)
         sample = item.value in container.sample
@@ -368,7 +369,7 @@ def _first_sample(sample: Any) -> Any:
 def mutated_item(lo: Lowering, owner: Live, key: Any) -> Any:
     """An item of a container that this transaction has changed: read at run time, its type asserted."""
     result = emit(lo, ops.OPERATOR_READ, "getitem", (owner.value, arg(lo, key)), UNKNOWN)
-    item = UNKNOWN
+    item: Any = UNKNOWN
     if isinstance(key, Known):
         try:
             item = owner.sample[key.value]

@@ -31,7 +31,7 @@ def read(lo: Lowering, owner: Value, kind: str, key: Any, sample: Any, what: str
     return lo.memo[memo]
 
 
-def raw_attr(lo: Lowering, owner: Value | Any, name: str) -> Value:
+def raw_attr(lo: Lowering, owner: Any, name: str) -> Value:
     """A guards read that is not lifted: a dictionary on the way to something else."""
     memo = (owner, "raw", name)
     if memo not in lo.memo:
@@ -146,8 +146,19 @@ def load_global(lo: Lowering, frame: Frame, name: str) -> Any:
         return read(lo, owner, "item", name, names[name], name)
     if hasattr(builtins, name):
         check_once(lo, "absent", (owner, Const(name)), name)
-        return Known(getattr(builtins, name))
+        return lower_builtin_name(lo, name)
     raise lo.refuse(codes.UNBOUND_NAME, f"{name} is not defined")
+
+
+def lower_builtin_name(lo: Lowering, name: str) -> Any:
+    """A builtin, guarded to be the one it is."""
+    value = getattr(builtins, name)
+    memo = ("builtins", "item", name)
+    if memo not in lo.memo:
+        lo.memo[memo] = True
+        held = raw_attr(lo, lo.builder.ref(builtins), name)
+        lo.builder.check("is", (held, known_arg(lo, value)), name, lo.span())
+    return Known(value)
 
 
 def fixed(lo: Lowering, sample: Any, name: str) -> Any:
@@ -174,8 +185,12 @@ def alias_guards(lo: Lowering) -> None:
         for other in list(lo.reads.get((slot[0], slot[2]), {}).values()):
             if other.value is owner.value or type(other.sample) is not type(owner.sample):
                 continue
-            kind = "is" if other.sample is owner.sample else "is_not"
-            check_once(lo, kind, (owner.value, other.value), "aliasing")
+            if slot[0] == "attr" and hasattr(owner.sample, "__dict__") and not isinstance(owner.sample, type):
+                places = tuple(raw_attr(lo, o.value, "__dict__") for o in (owner, other))
+                same = owner.sample.__dict__ is other.sample.__dict__
+            else:
+                places, same = (owner.value, other.value), owner.sample is other.sample
+            check_once(lo, "is" if same else "is_not", places, "aliasing")
 
 
 # ---- attributes

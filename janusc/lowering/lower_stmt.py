@@ -16,9 +16,7 @@ from janusc.lowering.operands import arg
 from janusc.lowering.store import map_abstract, parts
 
 _GRAD_MODES = {torch.no_grad: False, torch.enable_grad: True, torch.inference_mode: False}
-_AUTOCAST = tuple(
-    {torch.autocast, torch.amp.autocast, torch.cpu.amp.autocast, torch.cuda.amp.autocast}  # aliases in some versions
-)
+_AUTOCAST = (torch.autocast, torch.amp.autocast, torch.cpu.amp.autocast_mode.autocast, torch.cuda.amp.autocast)
 
 
 @statement(gast.Pass, gast.Nonlocal, gast.Global)

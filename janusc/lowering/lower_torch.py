@@ -1,4 +1,4 @@
-"""Torch functions as nodes: called by their own name, sampled on stand-ins, ordered by what they do beside computing."""
+"""Torch functions as nodes: called by their own name, sampled on stand-ins, ordered by what they do besides."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def call_opaque_module(lo: Lowering, module: Live, args: list[Any], kwargs: dict
 
 
 def sample_module(lo: Lowering, module: torch.nn.Module, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Run the layer on meta tensors standing for its parameters and buffers; the layer itself is not touched."""
+    """Run the layer on stand-ins for its parameters and buffers; the layer itself is not touched."""
     tensors = {k: transfer.stand_in(v) for k, v in [*module.named_parameters(), *module.named_buffers()]}
     samples = tuple(sample_of(a) for a in args)
     named = {k: sample_of(v) for k, v in kwargs.items()}

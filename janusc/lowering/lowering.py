@@ -62,7 +62,7 @@ class Lowering:
     def start_segment(self) -> None:
         """Forget what was read and written: after a boundary everything is read, and guarded, again."""
         self.builder.start_segment()
-        self.memo: dict[tuple[Any, str, Any], Any] = {}
+        self.memo: dict[tuple[Any, Any, Any], Any] = {}
         self.reads: dict[tuple[str, Any], dict[Any, Live]] = {}
         self.written: dict[Slot, Live] = {}
         self.written_containers: list[Live] = []

@@ -57,16 +57,20 @@ WRITE_ATTR = _op("write.attr", Effect.WRITE, "setattr(args[0], target, args[1])"
 WRITE_ITEM = _op("write.item", Effect.WRITE, "args[0][args[1]] = args[2], at commit; for globals too")
 WRITE_CELL = _op("write.cell", Effect.WRITE, "args[0].cell_contents = args[1]")
 DELETE_ATTR = _op("delete.attr", Effect.WRITE, "delattr(args[0], target)")
-SAVE = _op("save", Effect.WRITE, "target tensor|list|dict|set: keep args[0]'s content for rollback")
+SAVE = _op(
+    "save",
+    Effect.WRITE,
+    "target tensor|list|list.append|dict|set: keep for rollback what args[0] holds (list.append: how long it is)",
+)
 
 # assumptions; kwargs site = Const(str): what is refuted when it fails
 ASSERT = _op(
     "assert",
     Effect.ASSERT,
-    "target true|false (args[0]'s truth), is|is_not (args[0], args[1]), equals (type and value, args[1] a Const), "
-    "type (type(args[0]) is args[1], a Ref or Const), length (len(args[0]) == args[1]), empty (all args are empty), "
-    "absent (args[1] not in args[0]), bound (args[0] is not UNBOUND), plain_write (no autograd history would be made "
-    "by writing args[1:] into args[0])",
+    "target true|false (args[0]'s truth), is|is_not (args[0], args[1]), equals (type and value, args[1] a Const, Tup "
+    "or Ref), type (type(args[0]) is args[1], a Ref or Const), length (len(args[0]) == args[1]), empty (all args are "
+    "empty), absent (args[1] not in args[0]), bound (args[0] is not UNBOUND), plain_write (writing args[1:] into args[0]"
+    " makes no autograd history)",
 )
 
 # effects at commit

@@ -20,7 +20,6 @@ import torch
 
 from janusc.lowering.ir import Chain, Const, Dct, Graph, HostRange, Lst, Node, Ref, Segment, Slc, Tup, Value
 from janusc.source import Span
-from janusc.types import TensorType, TupleType, Type
 
 INDENT = "  "
 PLAIN_NAME = re.compile(r"[^\W\d]\w*(\.\w+)*")
@@ -57,15 +56,6 @@ def print_graph(graph: Graph, numbering: Numbering | None = None) -> str:
 def print_node(node: Node) -> str:
     """The text of one node without the insides of its regions; values appear by their own id."""
     return _node_line(node, ById())
-
-
-def print_type(kind: Type) -> str:
-    """The text of a type; it differs from ``str`` only where that is ambiguous (bool tensor, host bool)."""
-    if isinstance(kind, TensorType) and kind.dtype is torch.bool and kind.shape is None:
-        return "bool[...]"
-    if isinstance(kind, TupleType):
-        return f"({', '.join(map(print_type, kind.items))})"
-    return str(kind)
 
 
 def _name(text: str) -> str:
@@ -107,7 +97,7 @@ def _comment(span: Span | None) -> str:
 
 
 def _typed(values: Iterable[Value], numbering: Numbering) -> str:
-    return ", ".join(f"{numbering.name(v)}: {print_type(v.type)}" for v in values)
+    return ", ".join(f"{numbering.name(v)}: {v.type}" for v in values)
 
 
 def _node_line(node: Node, numbering: Numbering) -> str:

@@ -129,14 +129,14 @@ def read_type(scan: _Scanner) -> Type:
         scan.fail("a type")
     if name == "any":
         return ANY
-    if name not in DTYPES and name != "tensor":
-        return HostType(name)
     dtype = DTYPES.get(name)
+    if dtype is None and name != "tensor":
+        return HostType(name)
     if scan.take("[...]"):
         return TensorType(dtype, None)
     if scan.take("["):
         return TensorType(dtype, tuple(scan.series("]", lambda: _dimension(scan))))
-    return HostType(name) if dtype is torch.bool else TensorType(dtype, None)
+    return HostType(name) if dtype is not None else TensorType()
 
 
 def _dimension(scan: _Scanner) -> int | None:

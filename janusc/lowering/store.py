@@ -1,6 +1,6 @@
 """The state of the program during lowering: locals of every frame, and own writes to objects, globals and cells.
 
-A slot is a tuple: ("local", frame id, name), ("attr", object id, name), ("global", dict id, name) or ("cell", cell id,
+A slot is a tuple: ("local", frame id, name), ("attr", place id, name), ("global", dict id, name) or ("cell", cell id,
 ""). Own writes are kept here and read back from here; they reach the real objects at the end of the transaction.
 """
 
@@ -41,6 +41,12 @@ class Store(dict[Slot, Any]):
         slots = [s for s, v in self.items() if before.get(s) is not v]
         slots += [s for s in before if s not in self]
         return [s for s in slots if s[0] != "local" or s[1] <= last_frame]
+
+
+def place_of(obj: Any) -> int:
+    """The identity of what holds an object's attributes: its ``__dict__``, which two objects may share."""
+    state = None if isinstance(obj, type) else getattr(obj, "__dict__", None)
+    return id(state) if type(state) is dict else id(obj)
 
 
 def parts(abstract: Any) -> Iterator[Any]:

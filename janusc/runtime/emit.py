@@ -189,7 +189,7 @@ class _Entry:
             writer.line(text)
         if graph is not None:
             writer.fail = lambda site: "return _jc_MISS"
-            regions.write_nodes(writer, graph, release=False)
+            regions.write_guards(writer, graph)
             writer.fail = writer.deopt
         writer.dedent()
         writer.line("except Exception:")

@@ -148,7 +148,12 @@ def write_attribute(writer: Writer, node: Node) -> None:
 @form("read.item")
 def write_item(writer: Writer, node: Node) -> None:
     """``v1["weight"]``"""
-    assign(writer, node, f"{writer.name(node.args[0])}[{subscript(writer, node.args[1])}]")
+    assign(writer, node, item_text(writer, node))
+
+
+def item_text(writer: Writer, node: Node) -> str:
+    """The expression of a ``read.item``."""
+    return f"{writer.name(node.args[0])}[{subscript(writer, node.args[1])}]"
 
 
 @form("build")

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from janusc.lowering.ir import Arg, Const, Graph, Node, Tup, Value, inputs_of, values_of
+from janusc.runtime.backends.aten import reuse_buffers
 from janusc.runtime.blocks import Block, last_uses, partition
-from janusc.runtime.forms import FORMS, form
+from janusc.runtime.forms import FORMS, attribute, form, item_text
 from janusc.runtime.writer import Writer, tuple_text
 from janusc.source import Span
 from janusc.types import Constant, HostType, Type
@@ -27,6 +28,7 @@ def is_small(kind: Type) -> bool:
 def write_nodes(writer: Writer, graph: Graph, release: bool = True) -> None:
     """Every node of a graph whose parameters have names."""
     uses = last_uses(graph)
+    graph = replace(graph, nodes=reuse_buffers(graph, uses))
     blocks = {block.start: block for block in partition(graph, uses)}
     own: set[Value] = set()
     index = 0
@@ -43,6 +45,38 @@ def write_nodes(writer: Writer, graph: Graph, release: bool = True) -> None:
             _release(writer, [v for v in dead if v in own], nodes[-1])
             own.difference_update(dead)
         index = stop
+
+
+_ASKED_ONCE = frozenset({"type", "is", "is_not", "empty", "length", "absent", "true", "false"})
+
+
+def write_guards(writer: Writer, graph: Graph) -> None:
+    """The guards of a call: what only the next assert needs is read inside its condition."""
+    counts = Counter(v for node in graph.nodes for v in inputs_of(node))
+    counts.update(values_of(graph.outputs))
+    nodes = graph.nodes
+    for index, node in enumerate(nodes):
+        asked = _only_asked(nodes, index, counts)
+        if asked:
+            text = item_text(writer, node) if node.op.name == "read.item" else attribute(writer, node)
+            writer.rename(node.outputs[0], text)
+        else:
+            FORMS[node.op.name](writer, node)
+
+
+def _only_asked(nodes: Sequence[Node], index: int, counts: Counter[Value]) -> bool:
+    """Whether a node is a read for nothing but the assert that follows, with reads of the same sort between them."""
+    after = index
+    while after < len(nodes) and nodes[after].op.name in ("read.item", "read.attr"):
+        if counts[nodes[after].outputs[0]] != 1:
+            return False
+        after += 1
+    if after == index or after == len(nodes):
+        return False
+    check = nodes[after]
+    wanted = set(inputs_of(check))
+    between = all(n.outputs[0] in wanted for n in nodes[index:after])
+    return check.op.name == "assert" and check.target in _ASKED_ONCE and between
 
 
 def _write_block(writer: Writer, graph: Graph, block: Block) -> int:

@@ -13,5 +13,5 @@ Files in reading order:
     instrument   the ordinary eager call with the probes woven in
     callees      what kind of thing is called: inlined, one op, or opaque
     torch_table  what torch's functions do beside computing
-    transfer     the type of an op, by running it on meta tensors
+    transfer     the type of an op, by running it on stand-ins for its arguments
 """

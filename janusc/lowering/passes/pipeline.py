@@ -20,6 +20,7 @@ from janusc.lowering.passes.constants import constants
 from janusc.lowering.passes.dead_code import dead_code
 from janusc.lowering.passes.folding import folding
 from janusc.lowering.passes.hoist_asserts import hoist_asserts
+from janusc.lowering.passes.implied_asserts import implied_asserts
 from janusc.lowering.passes.prune_saves import prune_saves
 from janusc.lowering.passes.subexpressions import subexpressions
 from janusc.lowering.rewrite import Fuel, count_nodes
@@ -39,6 +40,7 @@ PIPELINE = (
     Pass("constants", constants, "first: what the guards fix need not be handed over and asked for again"),
     Pass("folding", folding, "what becomes a literal makes others fold, merge and die"),
     Pass("subexpressions", subexpressions, "shapes and guards are asked for again and again"),
+    Pass("implied_asserts", implied_asserts, "fewer guards on each call, before they are ordered"),
     Pass("hoist_asserts", hoist_asserts, "an assert that fails before a write has nothing to undo"),
     Pass("dead_code", dead_code, "after merging and folding, which leave unused nodes behind"),
     Pass("prune_saves", prune_saves, "last: fewer nodes that may fail, fewer copies to keep"),

@@ -1,0 +1,180 @@
+"""Whole modules at random: classes, globals, helper functions, the function under test, and its calls."""
+
+from __future__ import annotations
+
+import random
+
+from .tables import TOPICS, Template
+from .writer import Scope, Writer
+
+HEAD = '''\
+import os
+import random
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+LOG = []
+COUNT = 0
+SCALE = 1.5
+MODE = True
+LAST = torch.zeros(4)
+TABLE = {"a": torch.ones(4), "b": torch.arange(4.0)}
+WEIGHT = torch.linspace(-1, 1, 16).reshape(4, 4)
+
+
+def T(rows=3, scale=1.0, shift=0.25, dtype=torch.float32, grad=False):
+    values = torch.linspace(-1, 1, rows * 4).reshape(rows, 4) * scale + shift
+    return values.to(dtype).requires_grad_(grad)
+
+
+def R(scale=1.0):
+    return torch.tensor([0.5, -1.0, 2.0, 0.25]) * scale
+
+'''
+
+PARAMETERS = {
+    "y": ("V", ["T(shift=-0.5)", "T(scale=2.0)"], ["T(4)", "T(1)", "T(dtype=torch.float64)", "T(grad=True)", "T(shift=9.0)", "T(3, -1.0)"]),
+    "k": ("I", ["2", "2"], ["0", "1", "3", "-2", "5", "True", "2.0"]),
+    "s": ("F", ["0.5", "0.5"], ["1.5", "-2.0", "0.0", "3", "float('nan')"]),
+    "flag": ("B", ["True", "True"], ["False", "0", "torch.tensor(True)", "None"]),
+    "items": ("L", ["[R(), R(2.0)]", "[R(), R(-1.0)]"], ["[]", "[R()]", "[R(), R(), R(3.0)]", "[R()] * 2", "[R(-2.0)]"]),
+    "table": ("D", ["{'a': R(), 'b': R(2.0)}"], ["{'a': R()}", "{'b': R(), 'a': R()}", "{}", "{'a': R(), 'b': R(), 'c': R()}"]),
+    "opt": ("O", ["None", "R()"], ["R()", "None", "R(-1.0)"]),
+}
+X_USUAL = ["T()", "T()", "T(scale=0.5)"]
+X_OTHER = [
+    "T(4)", "T(1)", "T(2)", "T(scale=-1.0)", "T(shift=-3.0)", "T(shift=5.0)", "T(dtype=torch.float64)", "T(grad=True)",
+    "T(4).t()", "T(dtype=torch.int64)", "T(0)", "T(6)[::2]", "T(dtype=torch.float16)", "torch.ones(4)", "T(3).t().contiguous().t()",
+    "torch.full((3, 4), float('nan'))", "None",
+]  # fmt: skip
+CHANGES = {
+    "global": ["globals().__setitem__('COUNT', 7)", "globals().__setitem__('SCALE', -1.0)", "globals().__setitem__('MODE', 0)", "TABLE.pop('b', None)", "globals().__setitem__('LAST', torch.ones(4))"],
+    "box": ["setattr(BOX, 'count', 9)", "setattr(BOX, 'total', torch.ones(1))", "BOX.items.clear()", "setattr(BOX, 'last', None)", "setattr(BOX, 'rate', 1)"],
+    "net": ["NET.eval()", "NET.train()", "setattr(NET, 'steps', 4)", "NET.double()", "setattr(NET, 'acc', torch.ones(1))", "NET.lin.requires_grad_(False)"],
+    "host": ["LOG.clear()"],
+    "random": ["torch.manual_seed(1)", "random.seed(1)"],
+}
+
+
+class _Module:
+    """The text of one module in the making."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.topics = self.rng.sample(TOPICS, self.rng.choice((1, 2, 3, 4, 5)))
+        self.calls: list[Template] = []
+        self.parts: list[str] = [HEAD]
+
+    def function(
+        self, header: str, scope: Scope, result: str, size: int, indent: str = "", first: tuple[str, ...] = ()
+    ) -> None:
+        writer = Writer(self.rng, self.topics, scope, result, self.calls)
+        writer.body(size)
+        lines = [header, *(f"    {line}" for line in first)]
+        if "global" in self.topics:
+            lines.append("    global COUNT, SCALE, MODE, LAST")
+        self.parts.append("\n".join(indent + line for line in [*lines, *writer.lines]) + "\n\n")
+
+    def box(self) -> None:
+        self.parts.append(
+            "class Box:\n    def __init__(self):\n        self.count = 0\n        self.rate = 0.5\n"
+            "        self.total = torch.zeros(4)\n        self.last = None\n        self.items = [torch.ones(4)]\n\n"
+        )
+        scope = Scope({"R": ["r"], "F": ["scale"]})
+        topics, self.topics = self.topics, [t for t in self.topics if t not in ("box", "net")]
+        self.function(
+            "def step(self, r, scale=1.0):", scope, "R", self.rng.choice((0, 1, 2)), "    ", ("self.count += 1",)
+        )
+        self.topics = topics
+        self.parts.append("\nBOX = Box()\n\n")
+
+    def net(self) -> None:
+        self.parts.append(
+            "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.lin = nn.Linear(4, 4)\n        self.seq = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Dropout(0.25))\n"
+            "        self.bn = nn.BatchNorm1d(4)\n        self.drop = nn.Dropout(0.5)\n"
+            "        self.register_buffer('acc', torch.zeros(4))\n        self.steps = 0\n\n"
+        )
+        topics, self.topics = self.topics, [t for t in self.topics if t not in ("box", "net")]
+        first = self.rng.choice((("self.steps += 1",), ("self.acc = self.acc + v.detach().sum(0)",), ()))
+        self.function("def forward(self, v):", Scope({"V": ["v"]}), "V", self.rng.choice((1, 2)), "    ", first)
+        self.topics = topics
+        self.parts.append("\nNET = Net()\n\n")
+
+    def helper(self, number: int) -> None:
+        name = f"h{number}"
+        kinds = {"v": "V", "n": "I", "a": "F"}
+        header, call, scope = self.rng.choice(
+            [
+                ("v", ["$V"], "v"),
+                ("v, n=2", ["$V", "$V, $I", "$V, n=$I"], "vn"),
+                ("v, *rest, a=0.5", ["$V", "$V, $R, $R", "$V, $R, a=$F", "$V, *$L"], "va"),
+                ("v, n, a=2.0", ["$V, $I", "$V, $I, a=$F", "a=$F, v=$V, n=$I", "*($V, $I)", "$V, **{'n': $I}"], "vna"),
+            ]
+        )
+        names: dict[str, list[str]] = {}
+        for letter in scope:
+            names.setdefault(kinds[letter], []).append(letter)
+        if "*rest" in header:
+            names["L"] = ["list(rest)"]
+        result = self.rng.choice(("V", "V", "R", "W", "I"))
+        fixed = {"list(rest)"}
+        first: tuple[str, ...] = ()
+        if result == "V" and "n" in scope and self.rng.random() < 0.4:
+            first = ("if n > 0 and n < 4:", f"    return {name}(v * 0.5, n - 1)")
+        self.function(f"def {name}({header}):", Scope(names, fixed), result, self.rng.choice((1, 2, 3)), first=first)
+        self.calls += [Template(result, 1, f"{name}({arguments})") for arguments in call]
+
+    def main(self) -> list[str]:
+        chosen = [n for n in PARAMETERS if self.rng.random() < 0.45]
+        if "option" in self.topics and "opt" not in chosen:
+            chosen.append("opt")
+        scope = Scope({"V": ["x"]})
+        for name in chosen:
+            scope.names.setdefault(PARAMETERS[name][0], []).append(name)
+        header = ", ".join(["x", *chosen])
+        self.function(f"def f({header}):", scope, "*", self.rng.choice((2, 3, 4, 6, 8, 10)))
+        return chosen
+
+    def steps(self, chosen: list[str]) -> None:
+        """Calls that are alike, then calls that break one assumption or a few, and the usual again in between."""
+        rng = self.rng
+        lines = ["def steps():", "    kept = T()"]
+        usual = {"x": rng.choice(X_USUAL), **{n: rng.choice(PARAMETERS[n][1]) for n in chosen}}
+        other = {"x": X_OTHER, **{n: PARAMETERS[n][2] for n in chosen}}
+        changes = [text for topic in self.topics for text in CHANGES.get(topic, ())]
+        calls = [dict(usual) for _ in range(3)]
+        if rng.random() < 0.3:
+            calls[1]["x"] = rng.choice(X_USUAL)
+        for _ in range(rng.choice((3, 4, 5, 6))):
+            call = dict(usual)
+            for name in rng.sample(sorted(other), rng.choice((0, 1, 1, 1, min(2, len(other))))):
+                call[name] = rng.choice(other[name])
+            if rng.random() < 0.1:
+                call["x"] = "kept"
+            if "y" in call and rng.random() < 0.1:
+                call["x"] = call["y"] = "kept"
+            calls.append(call)
+        lines.append("    return [")
+        for number, call in enumerate(calls):
+            text = ", ".join(call.values())
+            if number > 2 and changes and rng.random() < 0.35:
+                lines.append(f"        lambda f: ({rng.choice(changes)}, f({text}))[1],")
+            else:
+                lines.append(f"        ({text},),")
+        lines += ["    ]", ""]
+        self.parts.append("\n".join(lines))
+
+
+def write_program(seed: int) -> str:
+    """The module of a seed: the function under test is ``f``, and ``steps()`` gives its calls."""
+    module = _Module(seed)
+    if "box" in module.topics:
+        module.box()
+    if "net" in module.topics:
+        module.net()
+    for number in range(module.rng.choice((0, 0, 1, 2))):
+        module.helper(number)
+    module.steps(module.main())
+    return "\n".join(module.parts)

@@ -1,0 +1,370 @@
+"""What a generated program may be made of: templates of expressions and statements, by kind and topic.
+
+A kind is a letter: V a matrix of four columns, R a row of four, W a tensor without dimensions, I an int, F a float, B a
+truth (a bool or a tensor), L a list of rows, D a dict of rows, O a row or None, C a function from matrix to matrix. In
+a template ``$V`` stands for an expression of that kind, ``$v`` for a variable that is bound, ``$@V`` for a variable to
+be bound. A line is ``topic weight| template``; a program has a few of the topics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TOPICS = ("inplace", "list", "dict", "box", "net", "global", "random", "host", "closure", "item", "option", "view")
+
+
+@dataclass(frozen=True)
+class Template:
+    """One way to write an expression or a statement."""
+
+    topic: str
+    weight: float
+    text: str
+
+
+def table(text: str) -> tuple[Template, ...]:
+    """The templates of a table, one per line."""
+    found = []
+    for line in text.strip().splitlines():
+        head, _, body = line.partition("| ")
+        topic, _, weight = head.strip().partition(" ")
+        found.append(Template(topic, float(weight or 1), body.strip()))
+    return tuple(found)
+
+
+LEAVES = {
+    "V": ["torch.ones(3, 4)", "torch.ones(1, 4)"],
+    "R": ["torch.ones(4)", "torch.arange(4.0)"],
+    "W": ["torch.tensor(2.0)", "torch.tensor(-0.5)"],
+    "I": ["0", "1", "2", "3", "-1"],
+    "F": ["0.5", "2.0", "-1.5", "0.0"],
+    "B": ["True", "False"],
+    "L": ["[]", "[torch.ones(4)]"],
+    "D": ["{'a': torch.ones(4)}"],
+    "O": ["None"],
+    "C": ["torch.relu", "(lambda t: t + 1)"],
+}
+
+EXPRESSIONS = {
+    "V": table("""
+core 3| ($V + $V)
+core 2| ($V * $F)
+core 2| ($V * $I)
+core  | ($V - $W)
+core  | ($V + $R)
+core  | ($V / $I)
+core  | ($V ** 2)
+core  | (-$V)
+core  | torch.relu($V)
+core  | torch.tanh(input=$V)
+core  | torch.where($V > $F, $V, $V)
+core  | ($V @ WEIGHT)
+core  | $V.softmax(-1)
+core  | $V.abs().sqrt()
+core  | torch.zeros_like($V)
+core  | $V.reshape(-1).view($v.shape)
+core  | torch.stack([$V, $V]).sum(0)
+core  | torch.cat([$V, $V])[: $v.shape[0]]
+core 2| ($V if $B else $V)
+core  | torch.full_like($v, $F)
+core  | $v.new_zeros($v.shape)
+core  | $V.clamp(min=$F)
+core  | torch.ones($v.size(0), $v.size(1))
+view 3| $v
+view  | $v.t().contiguous().t()
+view  | $v[:]
+view  | $v.clone()
+view  | $v.detach()
+view  | $v.view($v.shape[0], -1)
+view  | $v.flip(0)
+view  | $v[torch.arange($v.shape[0])]
+net  2| NET.lin($V)
+net  2| NET.seq($V)
+net   | NET.bn($V)
+net   | NET.drop($V)
+net  2| NET($V)
+net   | ($V * NET.acc)
+net   | F.linear($V, NET.lin.weight)
+random| torch.rand_like($v)
+random| torch.randn($v.shape)
+random| F.dropout($V, 0.5)
+random| ($V * torch.rand(1))
+random| torch.bernoulli($V.sigmoid())
+closure 2| $C($V)
+closure| (lambda t, a=$F: t * a)($V)
+list  | sum($L, $V)
+list  | torch.stack([torch.ones(4), *$L]).sum(0, keepdim=True)
+"""),
+    "R": table("""
+core 2| ($R + $R)
+core  | ($R * $F)
+core  | ($R - $I)
+core 2| $V.sum(0)
+core  | $V.mean(dim=0)
+core  | $V[0]
+core  | ($R if $B else $R)
+core  | torch.full((4,), $F)
+core  | torch.maximum($R, $R)
+view  | $v[-1]
+view  | $v[$I % max($v.shape[0], 1)]
+view  | $v[0][:]
+view  | $r.view(4)
+view  | $v.unbind(0)[0]
+list 2| $l[-1]
+list 2| $l[$I]
+list  | sum($L)
+dict 2| $d['a']
+dict  | $d.get('b', $R)
+dict  | sum($d.values())
+box   | BOX.total
+box   | BOX.step($R)
+box   | BOX.items[-1]
+net   | NET.acc
+net   | NET.lin.bias
+global| LAST
+global| TABLE['a']
+option| ($o if $o is not None else $R)
+option| ($o or $R)
+random| torch.rand(4)
+"""),
+    "W": table("""
+core 2| $V.sum()
+core  | $V.mean()
+core  | $R.max()
+core  | ($W + $W)
+core  | ($W * $F)
+core  | torch.tensor($F)
+core  | ($R @ $R)
+core  | $R[$I % 4]
+view  | $v[0, 0]
+"""),
+    "I": table("""
+core 2| ($I + $I)
+core  | ($I * 2)
+core  | ($I % 3)
+core  | ($I // 2)
+core 2| $v.shape[0]
+core  | $v.size(-1)
+core  | $v.dim()
+core  | $v.numel()
+core  | max($I, $I)
+core  | -$I
+core  | ($I if $B else $I)
+core  | int($F)
+core  | (sum($v.shape) % 5)
+list 2| len($l)
+dict  | len($d)
+box  2| BOX.count
+net   | NET.steps
+global 2| COUNT
+host  | len(LOG)
+item  | int($W)
+item  | $V.argmax().item()
+"""),
+    "F": table("""
+core 2| ($F + $F)
+core  | ($F * $I)
+core  | ($I / 2)
+core  | abs($F)
+core  | min($F, $F)
+core  | ($F if $B else $F)
+item 2| $W.item()
+item 2| float($W)
+global 2| SCALE
+random| random.random()
+box   | BOX.rate
+"""),
+    "B": table("""
+core 2| ($I > $I)
+core  | ($I == $I)
+core  | ($I % 2 == 0)
+core  | (0 < $I < 5)
+core  | ($F < $F)
+core 3| ($W > $F)
+core  | ($V > 0).any()
+core  | ($B and $B)
+core  | ($B or $B)
+core  | (not $B)
+core  | ($v.shape == $v.shape)
+core  | ($v.dtype == torch.float32)
+core  | $v.requires_grad
+core  | ($V.sum() > 0 > $I)
+item  | ($W > $F).item()
+item  | bool($W)
+list  | $l
+list  | (len($l) > $I)
+dict  | ('b' in $d)
+option 2| ($o is None)
+option| ($o is not None and $W > 0)
+net   | NET.training
+box   | (BOX.last is None)
+box   | isinstance(BOX.last, torch.Tensor)
+global| MODE
+host  | ('JANUSC_GENERATED' in os.environ)
+random| (random.random() > 0.5)
+random| (torch.rand(1) > 0.5)
+"""),
+    "L": table("""
+core  | [$R, $R]
+core  | [$R]
+list  | [$R for _ in range($I % 3)]
+list  | [t * $F for t in $l[:4]]
+list  | [t + i for i, t in enumerate($l[:4]) if i != $I]
+list  | [a + b for a, b in zip($L, $L)]
+list  | list($l)
+list  | ($L + [$R])
+list  | $l[:2]
+list  | list($V)
+list  | list($V.unbind(0))
+list  | $l[::-1]
+box   | BOX.items
+dict  | list($d.values())
+"""),
+    "D": table("""
+core  | {'a': $R, 'b': $R}
+dict  | dict($d)
+dict  | {**$d, 'b': $R}
+dict  | {key: t * $F for key, t in $d.items()}
+dict  | {'a': $R, **{str(i): t for i, t in enumerate($L)}}
+global| TABLE
+"""),
+    "O": table("""
+core  | None
+core  | $R
+option| ($R if $B else None)
+dict  | $d.get('b')
+box   | BOX.last
+"""),
+    "C": table("""
+core  | (lambda t: t * $F)
+core  | (lambda t: t + $R)
+closure| (lambda t: $v + t * $I)
+closure| torch.sigmoid
+net   | NET.lin
+net   | NET.seq
+"""),
+}
+
+STATEMENTS = table("""
+core 6| $@V = $V
+core 2| $@R = $R
+core 2| $@W = $W
+core 2| $@I = $I
+core 2| $@F = $F
+core  | $@B = $B
+core  | $@O = $O
+core  | $@V, $@R = $V, $R
+core  | $@I, $@F = $I, $F
+core  | $@V, $@V = $v, $v
+core  | $@R = $@R = $R
+core  | $i += $I
+core  | $f *= $F
+core 2| $@V = $v + $V
+core  | assert $B
+core  | assert $I != 7, ('seven', $I)
+core  | $@V: torch.Tensor = $V
+view 2| $@V = $v
+view  | $@R = $v[0]
+view  | $@R = $r
+inplace 2| $v += $V
+inplace 2| $v *= $F
+inplace 2| $v.add_($R)
+inplace| $v.mul_($F)
+inplace 2| $v[0] = $R
+inplace| $v[:, 1] = $W
+inplace| $v[:, 0] *= $F
+inplace| $v[0].add_($R)
+inplace| $v.view(-1)[0] = $F
+inplace| $v[$I % 2, 1] += $W
+inplace| $v.t()[0].neg_()
+inplace| $v[$v > $F] = 0.0
+inplace| $v.clamp_(min=$F)
+inplace| $v.relu_()
+inplace| $v.zero_()
+inplace| torch.add($v, $R, out=$v)
+inplace| $r.copy_($R)
+inplace| $r[$I % 4] = $F
+inplace| $r[1:3].fill_($F)
+inplace| $r += $R
+inplace| $w.add_($F)
+inplace| $@R = $r.neg_()
+inplace| F.relu($v, inplace=True)
+list 2| $@L = $L
+list 2| $l.append($R)
+list  | $l[-1] = $R
+list  | $l[0] += $R
+list  | $l[0].add_($F)
+list  | $l.insert(0, $R)
+list  | $l.extend([$R, $R])
+list  | $l += [$R]
+list  | $@R = $l.pop()
+list  | $@R = $l.pop(0)
+list  | $l.reverse()
+list  | del $l[0]
+list  | $@R, *$@L = $l
+list  | $l[:1] = [$R, $R]
+dict  | $@D = $D
+dict 2| $d['a'] = $R
+dict  | $d['b'] = $R
+dict  | $d['a'] += $R
+dict  | $d['a'].mul_($F)
+dict  | $d.update(b=$R)
+dict  | $@O = $d.pop('b', None)
+dict  | $@R = $d.setdefault('c', $R)
+dict  | del $d['b']
+box  2| BOX.count += 1
+box  2| BOX.total = $R
+box   | BOX.total += $R
+box   | BOX.total = BOX.total + $R
+box   | BOX.total.add_($R)
+box   | BOX.last = $O
+box   | BOX.items.append($R)
+box   | BOX.items = $L
+box   | BOX.rate = $F
+box   | BOX.count = $I
+box   | setattr(BOX, 'extra', $F)
+box   | $@R = BOX.step($R, scale=$F)
+net   | NET.acc = $R
+net   | NET.acc = NET.acc * $F
+net   | NET.acc.mul_($F)
+net   | NET.acc += $R
+net  2| NET.steps += 1
+net   | NET.train($B)
+net   | NET.eval()
+net  2| $@V = NET($V)
+global 2| COUNT += 1
+global| COUNT = $I
+global| SCALE = $F
+global| LAST = $R
+global| MODE = not MODE
+global| TABLE['a'] = $R
+random| torch.manual_seed($I)
+random| random.seed($I)
+random| $@V = $v + torch.rand($v.shape[0], 4)
+random| $@F = random.random()
+random| $v.uniform_()
+host 2| print('at', $I, $F)
+host  | print($W)
+host 2| LOG.append($I)
+host  | LOG.append($W.item())
+host  | os.environ['JANUSC_GENERATED'] = str($I)
+closure| $@C = $C
+option| $@O = $O
+item  | $@F = $W.item()
+item  | $@I = int($W)
+""")
+
+# What fails for some inputs; written inside try, and now and then outside.
+RISKY = table("""
+core  | $@V = $v @ torch.ones($I, 4)
+core  | $@V = $v + torch.ones($v.shape[0] % 3 + 1, 4)
+core  | $@R = $v[$I]
+core  | $@F = $F / $I
+core  | $@I = $I // $I
+core  | $@I = int('x' if $B else '7')
+core  | $@R = $l[$I]
+core  | $@R = $d['b']
+core  | $v.view(-1)[$I] = 1.0
+core  | $@W = $o.sum()
+core  | raise ValueError('generated', $I)
+""")
