@@ -1,17 +1,27 @@
-"""One minimal program for every diagnostic code of the frontend, with the whole text of its message."""
+"""One minimal program for every diagnostic code of the frontend and the fallback, with the whole text of its message.
+
+Those of the lowering are in ``test_messages_lowering``; that every code has its message is asked here.
+"""
 
 from __future__ import annotations
 
 import functools
 import linecache
 import sys
+import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import gast
 import pytest
+from test_messages_lowering import MESSAGES
 
-from janusc.diagnostics import CODES, Refusal
+from janusc.diagnostics import CODES, JanusWarning, Refusal
+from janusc.fallback import cache
 from janusc.frontend import language, parse
+from janusc.lowering.ir import Chain
+from janusc.options import make_options
+from janusc.sentinels import MISS
 
 FILE = "<program>"
 
@@ -303,6 +313,49 @@ def test_a_module_is_no_function() -> None:
     )
 
 
-def test_every_code_of_the_frontend_has_its_message_here() -> None:
-    own = {code for code in CODES if code.startswith(("JC1", "JC2"))}
-    assert own == {*REFUSED, *STATEMENTS, "JC213"}
+def fail(*_: Any, **__: Any) -> Any:
+    raise KeyError("oops")
+
+
+def make_misfit(*_: Any, **__: Any) -> SimpleNamespace:
+    """A specialisation whose guards hold for no call."""
+    return SimpleNamespace(run=lambda function, x: MISS, chain=Chain("misfit", ()), source="", notes=(), guard_count=1)
+
+
+FALLBACK: dict[str, tuple[Any, str]] = {
+    "JC901": (
+        fail,
+        """
+JC901: a fault of janusc's own (KeyError: 'oops')
+  effect: runs eagerly; results unaffected
+  hint: please report this, with what janus.explain() prints for it
+""",
+    ),
+    "JC902": (
+        make_misfit,
+        """
+JC902: the guards of a new graph did not hold for its own call
+  at <program>:1
+    def f(x):
+    ^^^^^^^^^
+  effect: runs eagerly; results unaffected
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", FALLBACK)
+def test_messages_of_the_fallback(code: str) -> None:
+    convert, text = FALLBACK[code]
+    function = cache.wrap(program("def f(x):\n    return x + 1\n")["f"], make_options({"warmup": 0}), convert)
+    state = cache.find_state(function)
+    assert state is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", JanusWarning)
+        assert function(1) == 2
+    found = [*state.refusals, *([state.verdict] if state.verdict is not None else [])]
+    assert [str(diagnostic) for diagnostic in found] == [text.strip("\n")]
+
+
+def test_every_code_has_its_message() -> None:
+    assert set(CODES) == {*REFUSED, *STATEMENTS, "JC213", *MESSAGES, *FALLBACK}

@@ -57,7 +57,7 @@ JC305: weight is a torch.sparse_coo tensor
     "JC306": """
 JC306: missing is not defined
   at programs.py:+4
-    y = y + missing  # noqa: F821
+    y = y + missing
             ^^^^^^^
   effect: this statement runs eagerly; results unaffected
 """,
@@ -234,12 +234,12 @@ JC330: print inside a loop or branch of the graph, or to a file
     "JC331": """
 JC331: a set comprehension
   at programs.py:+3
-    return y, {n for n in (1, 2)}
-              ^^^^^^^^^^^^^^^^^^^
+    return y, {n + 1 for n in (1, 2)}
+              ^^^^^^^^^^^^^^^^^^^^^^^
   effect: this statement runs eagerly; results unaffected
 """,
     "JC332": """
-JC332: this context manager
+JC332: a context manager other than torch's grad modes and autocast
   at programs.py:+2
     with torch.profiler.record_function("part"):
     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^

@@ -211,6 +211,14 @@ def _call(node: Any, scope: _Scope) -> None:
         _visit(value, scope)
 
 
+def _loop(node: Any, scope: _Scope) -> None:
+    stop = getattr(node, "_jc_stop", None)
+    if stop is not None:  # the flag is read before every next item
+        scope.loads.add(stop)
+    for _, value in gast.iter_fields(node):
+        _visit(value, scope)
+
+
 def _import(node: Any, scope: _Scope) -> None:
     scope.stores |= {alias.asname or alias.name.split(".")[0] for alias in node.names if alias.name != "*"}
 
@@ -244,6 +252,8 @@ _HANDLERS: dict[str, Any] = {
     "DictComp": _comprehension,
     "GeneratorExp": _comprehension,
     "Call": _call,
+    "For": _loop,
+    "While": _loop,
     "Import": _import,
     "ImportFrom": _import,
     "Global": _global,

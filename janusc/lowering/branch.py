@@ -27,6 +27,7 @@ from janusc.lowering.abstract import (
 )
 from janusc.lowering.builder import Region
 from janusc.lowering.ir import Arg, Const, Value
+from janusc.lowering.lower_state import check_lacks
 from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
 from janusc.lowering.operands import SCALARS, check_bound, escape, is_plain, realise, sample_type
 from janusc.lowering.store import parts
@@ -68,6 +69,7 @@ def live_truth(lo: Lowering, value: Live) -> bool | Any:
         if issubclass(cls, torch.nn.Module) and cls.__module__.startswith("torch."):
             return len(value.sample) > 0
         raise lo.refuse(codes.TRUTH, f"{cls.__qualname__} decides its own truth")
+    check_lacks(lo, cls, "__bool__", "__len__")
     return True
 
 

@@ -94,8 +94,17 @@ def _iterates_children(cls: type) -> bool:
     return any(issubclass(cls, c) and cls.__iter__ is c.__iter__ for c in containers)
 
 
+def refuse_changed(lo: Lowering, owner: Live) -> None:
+    """What is read by path is what was there before the transaction."""
+    from janusc.lowering.lower_operator import is_mutated
+
+    if is_mutated(lo, owner):
+        raise lo.refuse(codes.ITERATION, "a container that was changed is read item by item")
+
+
 def live_sequence(lo: Lowering, owner: Live) -> list[Any]:
     sample = owner.sample
+    refuse_changed(lo, owner)
     note_read(lo, ("content", id(sample), ""), owner)
     check_once(lo, "length", (owner.value, Const(len(sample))), f"the length of a {type(sample).__name__}")
     return [read(lo, owner.value, "item", i, v, f"item {i}") for i, v in enumerate(sample)]
@@ -104,6 +113,7 @@ def live_sequence(lo: Lowering, owner: Live) -> list[Any]:
 def live_dict_items(lo: Lowering, owner: Live) -> dict[Any, Any]:
     """The items of an existing dict with text keys, under a guard on its keys and their order."""
     sample = owner.sample
+    refuse_changed(lo, owner)
     note_read(lo, ("content", id(sample), ""), owner)
     if not all(type(k) is str for k in sample):
         raise lo.refuse(codes.ITERATION, "iteration over a dict with keys other than text")

@@ -48,7 +48,7 @@ from janusc.lowering.branch import decide, specialise, truth
 from janusc.lowering.ir import FUNCTION, Arg, Chain, Graph, HostRange, Segment, walk
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering, Unconvertible
-from janusc.lowering.operands import SCALARS, escape, lift, sample_type, sym
+from janusc.lowering.operands import SCALARS, escape, is_code_like, lift, sample_type, sym
 from janusc.lowering.split import split
 from janusc.lowering.store import parts
 from janusc.types import TensorType, TupleType, Type, join_all
@@ -195,7 +195,9 @@ class Walk:
         )
         lo.node = self.parsed.tree
         code = builder.guard(ops.READ_ATTR, "__code__", (value,))
-        builder.check("is", (code, builder.ref(self.function.__code__, "own_code")), "the function's own code", lo.span())
+        builder.check(
+            "is", (code, builder.ref(self.function.__code__, "own_code")), "the function's own code", lo.span()
+        )
         for name in self.parsed.parameters:
             sample = self.arguments[name]
             if name in self._star_parameters():
@@ -292,8 +294,8 @@ class Walk:
         inputs = tuple(n for n in sorted(names.loads(statements) | names.deletes(statements)) if n in bound)
         final = not self.agenda
         later = names.loads(self.agenda)
-        changed = names.stores(statements) | names.deletes(statements)
-        outputs = None if final else tuple(sorted(changed & later & self.all_locals(changed)))
+        changed = self.locals_among(names.stores(statements) | names.deletes(statements))
+        outputs = None if final else tuple(sorted(changed & later))
         key = f"host_{len(self.outlined)}"
         inputs = inputs if final else tuple(sorted({*inputs, *(n for n in outputs or () if n in bound)}))
         self.outlined.append(HostStatements(key, tuple(statements), inputs, outputs))
@@ -305,9 +307,9 @@ class Walk:
         self.reopen(later, changed, statements)
         return False
 
-    def all_locals(self, changed: frozenset[str]) -> frozenset[str]:
-        flags = frozenset(n for n in changed if n.startswith("_jc_"))
-        return self.parsed.local_names | flags
+    def locals_among(self, found: frozenset[str]) -> frozenset[str]:
+        """The names that are variables of the function: neither global nor nonlocal."""
+        return frozenset(n for n in found if n in self.parsed.local_names or n.startswith("_jc_"))
 
     def bound_names(self) -> frozenset[str]:
         lo = self.lo
@@ -407,7 +409,9 @@ class Walk:
         if type(held.value) in SCALARS and not isinstance(held.value, bool):
             lo.builder.check("type", (value, lo.builder.ref(type(held.value))), name, lo.span())
             return sym(value, held.value, stable=True)
-        return held  # the very object that was put into this local
+        if held.value is None or is_code_like(held.value):
+            return lift(lo, held.value, value, name)
+        return held  # computed from literals
 
 
 def _is_bare_return(statement: Any) -> bool:

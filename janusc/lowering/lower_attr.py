@@ -22,7 +22,7 @@ from janusc.lowering.abstract import (
     TupleV,
 )
 from janusc.lowering.ir import Const
-from janusc.lowering.lower_state import check_once, module_entry, note_read, raw_attr, read, write
+from janusc.lowering.lower_state import ANY_NAME, check_once, module_entry, note_read, raw_attr, read, write
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import HOST_VALUES, emit, lift, sample_of, sample_type
 from janusc.lowering.store import place_of
@@ -213,9 +213,11 @@ def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
 
 def read_dict(lo: Lowering, owner: Live) -> Any:
     """``vars(obj)`` as a dict: from then on the object's attributes must not change in this transaction."""
-    if any(slot[:2] == ("attr", place_of(owner.sample)) for slot in lo.written) or not hasattr(owner.sample, "__dict__"):
+    changed = any(slot[:2] == ("attr", place_of(owner.sample)) for slot in lo.written)
+    if changed or not hasattr(owner.sample, "__dict__"):
         raise lo.refuse(codes.ATTRIBUTE, "__dict__ of an object that was changed")
     lo.memo[("exposed", place_of(owner.sample), "")] = True
+    note_read(lo, ("attr", place_of(owner.sample), ANY_NAME), owner)
     return read(lo, owner.value, "attr", "__dict__", owner.sample.__dict__, _path(owner, "__dict__"))
 
 

@@ -274,7 +274,9 @@ def lower_callable(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any
     pytype = exact_type(args[0])
     if pytype is None:
         raise lo.refuse_call(codes.OPAQUE_CALL, "callable of a value that varies")
-    return Known(callable(args[0].value) if isinstance(args[0], Known) else class_lookup(pytype, "__call__") is not MISSING)
+    if isinstance(args[0], Known):
+        return Known(callable(args[0].value))
+    return Known(class_lookup(pytype, "__call__") is not MISSING)
 
 
 @builtin(getattr)
@@ -301,6 +303,8 @@ def _sequence(cls: type) -> Callable[[Lowering, list[Any], dict[str, Any]], Any]
     def lower(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if not args:
             return TupleV(()) if cls is tuple else ListV([])
+        if isinstance(args[0], Live) and is_mutated(lo, args[0]):
+            return Sym(emit(lo, ops.BUILTIN_READ, cls.__name__, (arg(lo, args[0]),), UNKNOWN).value, fresh=True, pytype=cls)
         if isinstance(args[0], Live) and type(args[0].sample) in (list, tuple) and len(args[0].sample) <= 64:
             items: list[Any] | None = live_sequence(lo, args[0])
         else:
@@ -340,7 +344,9 @@ def lower_hasattr(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if not (isinstance(owner, Live) and isinstance(name, Known) and isinstance(name.value, str)):
         raise lo.refuse_call(codes.OPAQUE_CALL, "hasattr of something else than an object and a fixed name")
     cls = type(owner.sample)
-    if ("attr", place_of(owner.sample), name.value) in lo.store:
+    slot = ("attr", place_of(owner.sample), name.value)
+    note_read(lo, slot, owner)
+    if slot in lo.store:
         return Known(True)
     found = class_lookup(cls, name.value)
     dynamic = class_lookup(cls, "__getattr__")

@@ -26,6 +26,8 @@ _READS = frozenset({"index", "count", "copy", "get", "keys", "values", "items", 
 def call_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if isinstance(owner, Sym) and owner.is_tensor:
         return tensor_method(lo, owner, name, args, kwargs)
+    if kwargs and not isinstance(owner, Known) and not (isinstance(owner, DictV) and name == "update"):
+        raise lo.refuse_call(codes.METHOD, f"{name} with keyword arguments")
     if isinstance(owner, ListV):
         return list_method(lo, owner, name, args, kwargs)
     if isinstance(owner, DictV):
@@ -127,6 +129,8 @@ def dict_method(lo: Lowering, owner: DictV, name: str, args: list[Any], kwargs: 
         if name == "update" and not args:
             owner.items.update(kwargs)
             return Known(None)
+    if kwargs:
+        raise lo.refuse_call(codes.METHOD, f"{name} with keyword arguments")
     return real_method(lo, real_of(lo, owner), name, args, owner)
 
 

@@ -14,6 +14,7 @@ from janusc.lowering.ir import Arg, Const, Value
 from janusc.lowering.lowering import Lowering, expression
 from janusc.lowering.operands import check_bound, escape, known_arg, lift, sample_type
 from janusc.lowering.store import Slot, parts
+from janusc.types import HostType
 
 # ---- reads by path
 
@@ -48,6 +49,17 @@ def module_entry(lo: Lowering, module: Value, name: str) -> Value:
         lo.memo[memo] = lo.builder.guard(ops.READ_ITEM, "", (state, Const(name)), span=lo.span())
     value: Value = lo.memo[memo]
     return value
+
+
+def check_lacks(lo: Lowering, cls: type, *names: str) -> None:
+    """The class still has none of these methods: objects that decide nothing themselves may learn to."""
+    for name in names:
+        memo = (id(cls), "lacks", name)
+        if memo not in lo.memo:
+            lo.memo[memo] = True
+            args = (lo.builder.ref(cls), Const(name))
+            has = lo.builder.guard(ops.BUILTIN_READ, "hasattr", args, HostType("bool"), lo.span())
+            lo.builder.check("false", (has,), f"{cls.__qualname__}.{name}", lo.span())
 
 
 def check_once(lo: Lowering, kind: str, args: tuple[Arg, ...], what: str) -> None:
@@ -170,6 +182,8 @@ def fixed(lo: Lowering, sample: Any, name: str) -> Any:
 
 # ---- aliasing of what is written
 
+ANY_NAME = "*"  # in place of the name, for a read of all attributes at once
+
 
 def note_read(lo: Lowering, slot: Slot, owner: Live) -> None:
     """Remember that a slot was read through this path, for the aliasing guards."""
@@ -182,7 +196,8 @@ def alias_guards(lo: Lowering) -> None:
     Two paths that were one object then must be so again; two objects of one type must not have become one.
     """
     for slot, owner in list(lo.written.items()):
-        for other in list(lo.reads.get((slot[0], slot[2]), {}).values()):
+        readers = {**lo.reads.get((slot[0], slot[2]), {}), **lo.reads.get((slot[0], ANY_NAME), {})}
+        for other in list(readers.values()):
             if other.value is owner.value or type(other.sample) is not type(owner.sample):
                 continue
             if slot[0] == "attr" and hasattr(owner.sample, "__dict__") and not isinstance(owner.sample, type):

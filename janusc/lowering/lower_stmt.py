@@ -114,7 +114,7 @@ def make_manager(lo: Lowering, node: Any) -> tuple[Arg, bool | None]:
     elif target in _AUTOCAST:
         grad = None
     else:
-        raise lo.refuse(codes.CONTEXT, "this context manager")
+        raise lo.refuse(codes.CONTEXT, "a context manager other than torch's grad modes and autocast")
     named = tuple((k, arg(lo, v)) for k, v in kwargs.items())
     name = f"torch.{target.__name__}"
     span = lo.span(node)

@@ -207,7 +207,7 @@ def guard_type(lo: Lowering, value: Value, cls: type, what: str) -> None:
         lo.builder.check("type", (value, expected), what, lo.span())
 
 
-def _is_code_like(sample: Any) -> bool:
+def is_code_like(sample: Any) -> bool:
     return (
         isinstance(sample, (type, pytypes.ModuleType, pytypes.BuiltinFunctionType, pytypes.MethodDescriptorType))
         or isinstance(sample, (enum.Enum, _TORCH_LITERALS))
@@ -222,7 +222,7 @@ def lift(lo: Lowering, sample: Any, value: Value, what: str) -> Any:
     if sample is None:
         guard_type(lo, value, cls, what)
         return Known(None)
-    if _is_code_like(sample):
+    if is_code_like(sample):
         kind = "equals" if isinstance(sample, torch.device) else "is"
         lo.builder.check(kind, (value, known_arg(lo, sample)), what, lo.span())
         return Known(sample)

@@ -86,6 +86,12 @@ def test_a_stop_flag_is_live_at_the_end_of_the_body() -> None:
     assert liveness.live_in(body) == {"xs", "f", "flag"}
 
 
+def test_a_loop_loads_its_stop_flag() -> None:
+    body = statements("for i in xs: f(i)")
+    body[0]._jc_stop = "flag"
+    assert names.loads(body) == {"xs", "f", "flag"}
+
+
 def test_live_between_has_a_set_for_every_cut() -> None:
     sets = liveness.live_between(statements("a = x\nb = a\nc = b"), frozenset({"c"}))
     assert sets == ({"x"}, {"a"}, {"b"}, {"c"})

@@ -136,7 +136,7 @@ def sparse(x, weight):
 def unbound(x):
     y = x.sin() + x.cos()
     try:
-        y = y + missing  # noqa: F821
+        y = y + missing
     except NameError:
         pass
     return y
@@ -311,7 +311,7 @@ def prints(x):
 @shows("JC331")
 def comprehension(x):
     y = x.sin() + x.cos()
-    return y, {n for n in (1, 2)}
+    return y, {n + 1 for n in (1, 2)}
 
 
 @shows("JC332")

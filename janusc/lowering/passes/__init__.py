@@ -11,6 +11,7 @@ Files in reading order:
     constants       what an assert says is a literal is one from there on
     folding         host arithmetic on literals, asserts that hold by themselves
     subexpressions  what is computed twice is computed once
+    implied_asserts asserts on types go where others say more
     hoist_asserts   asserts before what would have to be undone, cheap guards first
     dead_code       what nobody uses goes
     prune_saves     undo copies that no failure can need go

@@ -4,30 +4,36 @@ Before::
 
     assert type(%1, &bool, site='m.inplace')
     assert is(%1, False, site='f')
+    return (%0)
 
 After::
 
     assert is(%1, False, site='f')
+    return (%0)
 """
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 
 from janusc.lowering.ir import Const, Graph, Node, Segment, Value
-from janusc.lowering.rewrite import Fuel
+from janusc.lowering.rewrite import Fuel, keep_if_same
 
 _ONE_OBJECT = (bool, type(None))
 
 
 def implied_asserts(segment: Segment, fuel: Fuel) -> Segment:
-    """The segment with the asserts on types in its guards that others imply left out."""
-    fixed = {node.args[0] for node in segment.guards.nodes if _fixes_literal(node)}
+    """The segment without the asserts on types that others imply."""
+    return replace(segment, guards=_without_implied(segment.guards, fuel), body=_without_implied(segment.body, fuel))
+
+
+def _without_implied(graph: Graph, fuel: Fuel) -> Graph:
+    fixed = {node.args[0] for node in graph.nodes if _fixes_literal(node)}
     if not fixed:
-        return segment
-    nodes = tuple(n for n in segment.guards.nodes if not (_is_type_assert(n, fixed) and fuel.spend()))
-    guards = Graph(segment.guards.params, nodes, segment.guards.outputs)
-    return replace(segment, guards=guards)
+        return graph
+    nodes = tuple(n for n in graph.nodes if not (_is_type_assert(n, fixed) and fuel.spend()))
+    return keep_if_same(graph, replace(graph, nodes=nodes))
 
 
 def _fixes_literal(node: Node) -> bool:
@@ -40,5 +46,5 @@ def _fixes_literal(node: Node) -> bool:
     return isinstance(literal, Const) and isinstance(literal.value, _ONE_OBJECT)
 
 
-def _is_type_assert(node: Node, fixed: set[object]) -> bool:
+def _is_type_assert(node: Node, fixed: Set[object]) -> bool:
     return node.op.name == "assert" and node.target == "type" and node.args[0] in fixed

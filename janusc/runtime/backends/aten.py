@@ -12,7 +12,15 @@ from janusc.runtime.blocks import Block
 
 # what a new tensor is made by, none of which keeps its result for the backward pass
 _MAKES_NEW = frozenset(
-    {"torch.nn.functional.linear", "torch.conv1d", "torch.conv2d", "torch.conv3d", "torch.addmm", "torch.mm", "torch.bmm"}
+    {
+        "torch.nn.functional.linear",
+        "torch.conv1d",
+        "torch.conv2d",
+        "torch.conv3d",
+        "torch.addmm",
+        "torch.mm",
+        "torch.bmm",
+    }
 )
 
 
