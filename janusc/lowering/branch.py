@@ -73,8 +73,11 @@ def live_truth(lo: Lowering, value: Live) -> bool | Any:
     return True
 
 
-def decide(lo: Lowering, node: Any, predicate: Sym) -> bool | None:
-    """The side that was always taken, under an assert; None where both sides are needed."""
+def decide(lo: Lowering, node: Any, predicate: Sym, statement: Any = None) -> bool | None:
+    """The side that was always taken, under an assert; None where both sides are needed.
+
+    ``statement`` is the ``if`` around the test: where nothing was seen, the side that does not raise is the one to expect.
+    """
     site = test_site(lo, node)
     seen = lo.profile.outcomes(site)
     direction: bool | None = None
@@ -84,10 +87,16 @@ def decide(lo: Lowering, node: Any, predicate: Sym) -> bool | None:
         seen = seen | {direction}
     elif len(seen) == 1:
         (direction,) = seen
+    elif not seen and isinstance(statement, gast.If) and _raises(statement.body) != _raises(statement.orelse):
+        direction = not _raises(statement.body)
     if direction is None or len(seen) > 1 or lo.profile.is_refuted(site):
         return None
     assume(lo, predicate, direction, site)
     return direction
+
+
+def _raises(block: Any) -> bool:
+    return bool(block) and isinstance(block[-1], gast.Raise)
 
 
 def assume(lo: Lowering, predicate: Sym, direction: bool, site: str) -> None:
@@ -288,7 +297,7 @@ def branch_on(lo: Lowering, test: Any, then: Callable[[], Any], orelse: Callable
     known = truth(lo, predicate)
     if isinstance(known, bool):
         return then() if known else orelse()
-    direction = decide(lo, test, known)
+    direction = decide(lo, test, known, where)
     if direction is not None:
         return then() if direction else orelse()
     if known.stable and known.sample is not UNKNOWN and not isinstance(known.sample, torch.Tensor):

@@ -80,7 +80,7 @@ def live_items(lo: Lowering, owner: Live) -> list[Any] | None:
         names, children = module_children(lo, owner)
         return [Known(n) for n in names] if isinstance(sample, torch.nn.ModuleDict) else children
     if isinstance(sample, torch.nn.ParameterList):
-        raise lo.refuse(codes.ITERATION, "iteration over a ParameterList")
+        return parameter_items(lo, owner)
     raise lo.refuse(codes.ITERATION, f"iteration over {type(sample).__qualname__}")
 
 
@@ -140,6 +140,15 @@ def module_children(lo: Lowering, owner: Live) -> tuple[list[str], list[Any]]:
     table = module_entry(lo, owner.value, "_modules")
     guard_keys(lo, table, entries)
     return list(entries), [read(lo, table, "item", k, v, f"module {k}") for k, v in entries.items()]
+
+
+def parameter_items(lo: Lowering, owner: Live) -> list[Any]:
+    """The parameters of a ParameterList, under a guard on their number."""
+    from janusc.lowering.branch import concretise
+    from janusc.lowering.lower_attr import live_attribute
+
+    concretise(lo, live_attribute(lo, owner, "_size"))
+    return [live_attribute(lo, owner, str(i)) for i in range(len(owner.sample))]
 
 
 # ---- run-time iterables

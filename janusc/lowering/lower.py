@@ -232,7 +232,7 @@ class Walk:
         predicate = lo.expr(statement.test)
         known = truth(lo, predicate)
         if not isinstance(known, bool):
-            direction = decide(lo, statement.test, known)
+            direction = decide(lo, statement.test, known, statement)
             if direction is None:
                 self.both(statement, known)
                 return

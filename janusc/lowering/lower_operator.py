@@ -240,7 +240,8 @@ def membership(lo: Lowering, item: Any, container: Any, negate: bool) -> Any:
     elif isinstance(container, Live) and type(container.sample) in (dict, list, set, tuple) and isinstance(item, Known):
         note_read(lo, ("content", id(container.sample), ""), container)
         sample = item.value in container.sample
-        result = emit(lo, ops.OPERATOR_READ, "contains", (container.value, arg(lo, item)), sample)
+        stable = not is_mutated(lo, container) and lo.loop_depth == 0
+        result = emit(lo, ops.OPERATOR_READ, "contains", (container.value, arg(lo, item)), sample, stable=stable)
     else:
         result = computed(lo, "contains", container, item)
     if not negate:
@@ -319,7 +320,7 @@ def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
 
     sample = owner.sample
     if type(sample) not in (list, tuple, dict):
-        if hasattr(type(sample), "__getitem__") and isinstance(sample, torch.nn.Module):
+        if isinstance(sample, (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.ParameterList)):
             return module_item(lo, owner, key)
         if isinstance(getattr(type(sample), "__getitem__", None), type(live_item)):
             return call(lo, get_attribute(lo, owner, "__getitem__"), [key], {})
@@ -383,11 +384,14 @@ def mutated_item(lo: Lowering, owner: Live, key: Any) -> Any:
 
 
 def module_item(lo: Lowering, owner: Live, key: Any) -> Any:
-    """``ModuleList[i]``, ``Sequential[i]``, ``ModuleDict[k]``."""
+    """``ModuleList[i]``, ``Sequential[i]``, ``ModuleDict[k]``, ``ParameterList[i]``."""
     from janusc.lowering.branch import concretise
-    from janusc.lowering.iterate import module_children
+    from janusc.lowering.iterate import module_children, parameter_items
 
-    names, children = module_children(lo, owner)
+    if isinstance(owner.sample, torch.nn.ParameterList):
+        names, children = [], parameter_items(lo, owner)
+    else:
+        names, children = module_children(lo, owner)
     if isinstance(key, Sym):
         key = concretise(lo, key)
     if not isinstance(key, Known):

@@ -89,7 +89,7 @@ def test_a_stop_flag_is_live_at_the_end_of_the_body() -> None:
 def test_a_loop_loads_its_stop_flag() -> None:
     body = statements("for i in xs: f(i)")
     body[0]._jc_stop = "flag"
-    assert names.loads(body) == {"xs", "f", "flag"}
+    assert names.loads(body) == {"xs", "f", "i", "flag"}
 
 
 def test_live_between_has_a_set_for_every_cut() -> None:

@@ -60,8 +60,8 @@ CHANGES = {
 class _Module:
     """The text of one module in the making."""
 
-    def __init__(self, seed: int) -> None:
-        self.rng = random.Random(seed)
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
         self.topics = self.rng.sample(TOPICS, self.rng.choice((1, 2, 3, 4, 5)))
         self.calls: list[Template] = []
         self.parts: list[str] = [HEAD]
@@ -167,14 +167,14 @@ class _Module:
         self.parts.append("\n".join(lines))
 
 
-def write_program(seed: int) -> str:
-    """The module of a seed: the function under test is ``f``, and ``steps()`` gives its calls."""
-    module = _Module(seed)
+def write_module(rng: random.Random) -> str:
+    """A module: the function under test is ``f``, and ``steps()`` gives its calls."""
+    module = _Module(rng)
     if "box" in module.topics:
         module.box()
     if "net" in module.topics:
         module.net()
-    for number in range(module.rng.choice((0, 0, 1, 2))):
+    for number in range(rng.choice((0, 0, 1, 2))):
         module.helper(number)
     module.steps(module.main())
     return "\n".join(module.parts)

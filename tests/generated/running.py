@@ -6,6 +6,7 @@ import contextlib
 import functools
 import itertools
 import linecache
+import random
 import re
 import types
 from collections import Counter
@@ -16,6 +17,8 @@ from typing import Any
 import janusc as janus
 from janusc.lowering.ir import HostRange
 from janusc.testing import Difference, Trace, World, differences, record
+
+from .programs import write_module
 
 _numbers = itertools.count()
 
@@ -78,6 +81,16 @@ def world(source: str, filename: str, decorate: Callable[[Any], Any]) -> World:
 def run_eagerly(source: str) -> Trace:
     """The eager run of a module; raises where the module can't even be set up."""
     return record(functools.partial(world, source, f"<program {next(_numbers)}>"))
+
+
+def write_program(seed: int) -> tuple[str, Trace]:
+    """The program of a seed and its eager run: the first one written of which some early call succeeds."""
+    for attempt in itertools.count():
+        source = write_module(random.Random(f"{seed}/{attempt}"))
+        trace = run_eagerly(source)
+        if any(call["exception"] is None for call in trace.calls[:3]):
+            return source, trace
+    raise AssertionError("unreachable")
 
 
 def compare(

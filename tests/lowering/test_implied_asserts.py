@@ -5,15 +5,19 @@ from lowering.pass_text import in_body, in_guards, same, unchanged
 
 from janusc.lowering.passes.implied_asserts import implied_asserts
 
+BOTH = pytest.mark.parametrize("where", [in_guards, in_body])
 
+
+@BOTH
 @pytest.mark.parametrize("literal", ["equals(%2, 3)", "is(%3, False)", "is(%1, None)"])
-def test_a_literal_says_its_type(literal):
+def test_a_literal_says_its_type(literal, where):
     value = literal[literal.index("%") : literal.index(",")]
     fixed = f"assert {literal}\nreturn (%0)"
-    same(in_guards(implied_asserts, f"assert type({value}, &cls)\n{fixed}"), fixed)
-    same(in_guards(implied_asserts, f"assert {literal}\nassert type({value}, &cls)\nreturn (%0)"), fixed)
+    same(where(implied_asserts, f"assert type({value}, &cls)\n{fixed}"), fixed)
+    same(where(implied_asserts, f"assert {literal}\nassert type({value}, &cls)\nreturn (%0)"), fixed)
 
 
+@BOTH
 @pytest.mark.parametrize(
     "other",
     [
@@ -24,10 +28,5 @@ def test_a_literal_says_its_type(literal):
         "assert true(%1)",
     ],
 )
-def test_what_fixes_no_literal_leaves_the_type_to_be_asked(other):
-    unchanged(implied_asserts, f"assert type(%1, &cls)\n{other}\nreturn (%0)", in_guards)
-
-
-def test_the_body_is_left_alone():
-    text = "assert type(%1, &bool)\nassert is(%1, False)\nreturn (%0)"
-    same(in_body(implied_asserts, text), text)
+def test_what_fixes_no_literal_leaves_the_type_to_be_asked(other, where):
+    unchanged(implied_asserts, f"assert type(%1, &cls)\n{other}\nreturn (%0)", where)

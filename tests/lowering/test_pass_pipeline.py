@@ -5,7 +5,7 @@ import re
 import sys
 
 import pytest
-from lowering.pass_text import graph_of, in_body, in_guards
+from lowering.pass_text import graph_of, in_body
 
 from janusc.lowering.passes import pipeline
 from janusc.lowering.printer import ById, print_chain, print_graph
@@ -13,14 +13,12 @@ from janusc.lowering.reader import read_chain
 from janusc.lowering.verify import VerifyError
 
 DOCUMENTED = re.compile(r"Before::\n\n(.*?)\n\nAfter::\n\n(.*?)(?=\n\n\S|\Z)", re.DOTALL)
-ON_GUARDS = {"implied_asserts"}  # passes that leave the body alone
 
 
 @pytest.mark.parametrize("item", pipeline.PIPELINE, ids=lambda item: item.name)
 def test_the_docstring_of_a_pass_tells_the_truth(item):
     before, after = DOCUMENTED.search(inspect.getdoc(sys.modules[item.run.__module__])).groups()
-    run = in_guards if item.name in ON_GUARDS else in_body
-    shown = [print_graph(g, ById()).split("\n", 1)[1] for g in (run(item.run, before), graph_of(after))]
+    shown = [print_graph(g, ById()).split("\n", 1)[1] for g in (in_body(item.run, before), graph_of(after))]
     assert shown[0] == shown[1]
 
 
