@@ -84,7 +84,7 @@ def _wrapper(function: types.FunctionType, state: CompiledFunction) -> types.Fun
                         state.promote(variant)
                 return result
             variant.hits -= 1
-        if state.direct:
+        if state.direct or state.waits():
             state.eager_calls += 1
             return function(*args, **kwargs)
         return state.slow(function, args, kwargs)

@@ -93,6 +93,8 @@ class CompiledFunction:
         self.variants: tuple[Variant, ...] = ()
         self.direct = False  # what no variant takes runs eagerly, without a look at anything else
         self.verdict: Diagnostic | None = None
+        self.final = False  # the verdict is of the source, not of some inputs
+        self._warned = False
         self.fault = ""
         self.refusals: dict[Diagnostic, int] = {}
         self.failures: dict[tuple[str | None, str, bool], Failure] = {}
@@ -108,7 +110,7 @@ class CompiledFunction:
     def slow(self, function: types.FunctionType, args: Arguments, kwargs: Keywords) -> Any:
         """Profile, convert or just run a call eagerly, whichever is due."""
         tried = self.variants
-        if self.verdict is not None:
+        if self.verdict is not None and self.final:
             self._forbid(self.verdict)
             return self.run_eagerly(function, args, kwargs)
         if not self._can_parse(function) or not _binds(function, args, kwargs):
@@ -118,11 +120,16 @@ class CompiledFunction:
         if self._profiles_due > 0:
             self._profiles_due -= 1
             return self._run_profiled(function, args, kwargs)
-        if self.waiting > 0:
-            self.waiting -= 1
-            self._forbid("the last conversions were of no use, and the next one waits for some more calls")
-            return self.run_eagerly(function, args, kwargs)
         return self._convert_and_run(function, args, kwargs, tried)
+
+    def waits(self) -> bool:
+        """Whether this call is one of those that run eagerly before the next conversion is tried."""
+        if self.waiting <= 0 or self._profiles_due > 0:
+            return False
+        self.waiting -= 1
+        self.guard_misses += bool(self.variants)
+        self._forbid(self.verdict or "the last conversions were of no use, and the next one waits for some more calls")
+        return True
 
     def _can_parse(self, function: types.FunctionType) -> bool:
         """Whether there is a source to convert; without one, no call needs to be profiled."""
@@ -200,6 +207,7 @@ class CompiledFunction:
                 if self.evictions > self.options.max_variants:
                     self._set_back()
             self.variants = (variant, *self.variants)
+            self.verdict = None
             # a new kind of input is looked at once before it is converted
             self._profiles_due = 0 if self.options.strict else 1
 
@@ -228,15 +236,17 @@ class CompiledFunction:
             with self._lock:
                 self._note_refusal(error.diagnostic)
                 self._set_back()
-        else:
-            self.refuse(error.diagnostic)
+        else:  # a refusal is of these inputs: others are tried, ever more rarely
+            with self._lock:
+                self._set_back()
+            self.refuse(error.diagnostic, final=False)
 
-    def refuse(self, verdict: Diagnostic) -> None:
-        """Run eagerly from now on whatever the specialisations there are do not take; says so once."""
-        first = self.verdict is None
-        self.verdict = verdict
-        self.direct = not self.options.strict
-        if first:
+    def refuse(self, verdict: Diagnostic, final: bool = True) -> None:
+        """Run eagerly, for ever or for now, whatever the specialisations there are do not take; says so once."""
+        self.verdict, self.final = verdict, final
+        self.direct = final and not self.options.strict
+        if not self._warned:
+            self._warned = True
             self._warn(verdict)
 
     def _warn(self, verdict: Diagnostic) -> None:

@@ -76,7 +76,8 @@ def live_truth(lo: Lowering, value: Live) -> bool | Any:
 def decide(lo: Lowering, node: Any, predicate: Sym, statement: Any = None) -> bool | None:
     """The side that was always taken, under an assert; None where both sides are needed.
 
-    ``statement`` is the ``if`` around the test: where nothing was seen, the side that does not raise is the one to expect.
+    ``statement`` is the ``if`` around the test: where nothing was seen, the side that does not raise is the one to
+    expect.
     """
     site = test_site(lo, node)
     seen = lo.profile.outcomes(site)

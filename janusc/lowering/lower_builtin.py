@@ -21,7 +21,7 @@ from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import HOST_VALUES, arg, emit, is_plain, is_stable, sample_of
 from janusc.lowering.store import place_of
 from janusc.registry import Registry
-from janusc.typeinfer import callees, transfer
+from janusc.typeinfer import callees, torch_table, transfer
 from janusc.types import HostType
 
 BUILTINS: Registry[Any, Callable[[Lowering, list[Any], dict[str, Any]], Any]] = Registry("builtins")
@@ -63,6 +63,8 @@ def call_known(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, A
 
     if isinstance(function, Callable) and lo.is_opaque(function):  # type: ignore[arg-type]
         raise lo.refuse_call(codes.OPAQUE_CALL, f"{callees.describe(function)} is marked opaque")
+    if any(function is f for f in torch_table.NEVER_TRACED):
+        return Known(False)
     try:
         handler = BUILTINS.get(function)
     except TypeError:
@@ -304,7 +306,8 @@ def _sequence(cls: type) -> Callable[[Lowering, list[Any], dict[str, Any]], Any]
         if not args:
             return TupleV(()) if cls is tuple else ListV([])
         if isinstance(args[0], Live) and is_mutated(lo, args[0]):
-            return Sym(emit(lo, ops.BUILTIN_READ, cls.__name__, (arg(lo, args[0]),), UNKNOWN).value, fresh=True, pytype=cls)
+            copy = emit(lo, ops.BUILTIN_READ, cls.__name__, (arg(lo, args[0]),), UNKNOWN)
+            return Sym(copy.value, fresh=True, pytype=cls)
         if isinstance(args[0], Live) and type(args[0].sample) in (list, tuple) and len(args[0].sample) <= 64:
             items: list[Any] | None = live_sequence(lo, args[0])
         else:

@@ -126,6 +126,8 @@ def call_partial(lo: Lowering, function: Live, args: list[Any], kwargs: dict[str
 def call_function(lo: Lowering, function: Live, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A Python function: inlined with its own source."""
     sample = function.sample
+    if sample in torch_table.NEVER_TRACED:
+        return Known(False)
     original = lo.original(sample)
     if original is not sample:
         value = raw_attr(lo, function.value, "__wrapped__")

@@ -389,7 +389,8 @@ def module_item(lo: Lowering, owner: Live, key: Any) -> Any:
     from janusc.lowering.iterate import module_children, parameter_items
 
     if isinstance(owner.sample, torch.nn.ParameterList):
-        names, children = [], parameter_items(lo, owner)
+        names: list[str] = []
+        children = parameter_items(lo, owner)
     else:
         names, children = module_children(lo, owner)
     if isinstance(key, Sym):

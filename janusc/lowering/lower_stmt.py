@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types as pytypes
 from typing import Any
 
 import gast
@@ -11,6 +12,7 @@ from janusc.lowering import codes, ops
 from janusc.lowering.abstract import Known, Live, Sym, Unbound
 from janusc.lowering.branch import concretise, freeze_containers, reachable
 from janusc.lowering.ir import Arg, Value
+from janusc.lowering.lower_state import read
 from janusc.lowering.lowering import Lowering, statement
 from janusc.lowering.operands import arg
 from janusc.lowering.store import map_abstract, parts
@@ -96,12 +98,25 @@ def exported(lo: Lowering, abstracts: list[Any], region: Any) -> tuple[tuple[Arg
     return tuple(renamed), renamed
 
 
+def cloned(lo: Lowering, function: Any) -> Any:
+    """The class of a grad mode used as a decorator: torch makes a copy of the manager for each call."""
+    method = function.sample if isinstance(function, Live) else None
+    if not isinstance(method, pytypes.MethodType) or method.__func__.__name__ != "clone":
+        return None
+    manager = method.__self__
+    if type(manager) not in _GRAD_MODES or not getattr(manager, "mode", True):
+        return None
+    read(lo, function.value, "attr", "__self__", manager, "the decorator")
+    return type(manager)
+
+
 def make_manager(lo: Lowering, node: Any) -> tuple[Arg, bool | None]:
     """The context manager as an argument, and the grad mode it sets, if it does."""
     if not isinstance(node, gast.Call):
         raise lo.refuse(codes.CONTEXT, "a context manager made elsewhere")
     function = lo.expr(node.func)
     target = function.value if isinstance(function, Known) else function.sample if isinstance(function, Live) else None
+    target = cloned(lo, function) or target
     args = [lo.expr(a) for a in node.args]
     kwargs = {k.arg: lo.expr(k.value) for k in node.keywords}
     if target in _GRAD_MODES and not args and not kwargs:

@@ -76,6 +76,15 @@ OPAQUE_MODULES: tuple[type, ...] = (
     torch.nn.AdaptiveLogSoftmaxWithLoss,
 )
 
+# what torch's code asks about tracers; calls that are traced run eagerly
+NEVER_TRACED: tuple[Any, ...] = (
+    torch.jit.is_scripting,
+    torch.jit.is_tracing,
+    torch.compiler.is_compiling,
+    torch.compiler.is_dynamo_compiling,
+    torch.compiler.is_exporting,
+)
+
 _NAMESPACES: tuple[tuple[str, Any], ...] = (
     ("torch", torch),
     ("torch.nn.functional", F),
