@@ -48,8 +48,14 @@ def is_symbolic_tracing() -> bool:
     """Whether ``torch.fx`` or an export traces the calls of this process."""
     if torch.compiler.is_compiling():
         return True
-    tracing = getattr(torch.fx._symbolic_trace, "is_fx_tracing", None)
-    return bool(tracing and tracing())
+    return bool(getattr(torch.fx._symbolic_trace, "_is_fx_tracing_flag", False))
+
+
+def in_transform() -> bool:
+    """Whether a ``torch.func`` transform (vmap, grad, jvp …) is active in this thread."""
+    functorch = getattr(_C, "_functorch", None)
+    peek = getattr(functorch, "peek_interpreter_stack", None)
+    return peek is not None and peek() is not None
 
 
 _HOOKS = (

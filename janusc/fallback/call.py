@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from janusc import torch_private
 from janusc.diagnostics import CODES, Diagnostic, JanusError, JanusWarning, Refusal, define
 from janusc.fallback import places, policy
 from janusc.fallback.variant import Specialisation, Variant
@@ -110,6 +111,8 @@ class CompiledFunction:
     def slow(self, function: types.FunctionType, args: Arguments, kwargs: Keywords) -> Any:
         """Profile, convert or just run a call eagerly, whichever is due."""
         tried = self.variants
+        if torch_private.in_transform():  # what is seen there is no sample of ordinary calls
+            return self.run_eagerly(function, args, kwargs)
         if self.verdict is not None and self.final:
             self._forbid(self.verdict)
             return self.run_eagerly(function, args, kwargs)

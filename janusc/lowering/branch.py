@@ -101,7 +101,7 @@ def _raises(block: Any) -> bool:
 
 
 def assume(lo: Lowering, predicate: Sym, direction: bool, site: str) -> None:
-    lo.builder.check("true" if direction else "false", (predicate.value,), site, lo.span())
+    lo.check("true" if direction else "false", (predicate.value,), site, lo.span())
 
 
 def specialise(lo: Lowering, node: Any, predicate: Sym, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
@@ -355,7 +355,7 @@ def lower_assert(lo: Lowering, node: Any) -> None:
         if not known:
             raise lo.refuse(codes.RAISES, "this assert fails")
         return
-    lo.builder.check("true", (known.value,), lo.site(node, "Assert"), lo.span())
+    lo.check("true", (known.value,), lo.site(node, "Assert"), lo.span())
 
 
 def concretise(lo: Lowering, value: Sym) -> Any:
@@ -363,6 +363,8 @@ def concretise(lo: Lowering, value: Sym) -> Any:
     if not value.stable or value.sample is UNKNOWN or type(value.sample) not in SCALARS:
         return value
     site = lo.site(lo.node, "value")
+    if lo.profile.is_refuted(site):
+        return value
     kind = "is" if isinstance(value.sample, bool) else "equals"
-    lo.builder.check(kind, (value.value, Const(value.sample)), site, lo.span())
+    lo.check(kind, (value.value, Const(value.sample)), site, lo.span())
     return Known(value.sample)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,6 +20,13 @@ _NEVER_RAISE = frozenset(
 METADATA = frozenset({"shape", "dtype", "ndim", "device", "layout", "is_cuda", "itemsize", "is_sparse"})
 
 
+def is_short_lived(obj: Any) -> bool:
+    """A class or function that isn't there for the whole life of its module: a graph must not keep it alive."""
+    if not isinstance(obj, (type, types.FunctionType)):
+        return False
+    return "<locals>" in obj.__qualname__ or obj.__module__ == "__main__"
+
+
 @dataclass
 class Region:
     """A graph under construction; a value that it does not define itself is free and becomes a parameter."""
@@ -32,6 +41,7 @@ class Builder:
     def __init__(self) -> None:
         self.objects: dict[str, Any] = {}
         self._names: dict[int, str] = {}
+        self._kept: list[Any] = []  # alive while lowering, so that identities stay theirs
         self._count = 0
         self.start_segment()
 
@@ -67,7 +77,8 @@ class Builder:
             while unique in self.objects:
                 n += 1
                 unique = f"{base}_{n}"
-            self.objects[unique] = obj
+            self.objects[unique] = weakref.ref(obj) if is_short_lived(obj) else obj
+            self._kept.append(obj)
             self._names[key] = unique
         return Ref(self._names[key])
 

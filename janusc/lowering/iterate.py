@@ -126,12 +126,12 @@ def guard_keys(lo: Lowering, value: Any, sample: Any) -> None:
     if memo not in lo.memo:
         lo.memo[memo] = True
         if not sample:
-            lo.builder.check("empty", (value,), "the keys of a dict", lo.span())
+            lo.check("empty", (value,), "the keys of a dict", lo.span())
             return
         if "" in sample:
-            lo.builder.check("length", (value, Const(len(sample))), "the keys of a dict", lo.span())
+            lo.check("length", (value, Const(len(sample))), "the keys of a dict", lo.span())
         joined = lo.builder.guard(ops.METHOD, "join", (Const("\0"), value), span=lo.span())
-        lo.builder.check("equals", (joined, Const("\0".join(sample))), "the keys of a dict", lo.span())
+        lo.check("equals", (joined, Const("\0".join(sample))), "the keys of a dict", lo.span())
 
 
 def module_children(lo: Lowering, owner: Live) -> tuple[list[str], list[Any]]:

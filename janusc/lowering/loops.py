@@ -105,7 +105,7 @@ def stable_items(lo: Lowering, node: Any, iterable: Any) -> list[Any] | None:
         return None
     if isinstance(iterable, Sym):
         length = emit(lo, ops.BUILTIN_READ, "len", (iterable.value,), count)
-        lo.builder.check("equals", (length.value, Const(count)), site, lo.span())
+        lo.check("equals", (length.value, Const(count)), site, lo.span())
         return unpack(lo, iterable, count) if count else []
     return None
 
@@ -166,7 +166,7 @@ def unroll_while(lo: Lowering, node: Any, stop: str | None) -> bool:
         if not isinstance(known, bool):
             if not known.stable or known.sample is UNKNOWN or lo.profile.is_refuted(site) or _varies(lo, node):
                 return False
-            lo.builder.check("true" if known.sample else "false", (known.value,), site, lo.span())
+            lo.check("true" if known.sample else "false", (known.value,), site, lo.span())
             known = bool(known.sample)
         if not known:
             return True

@@ -347,6 +347,7 @@ class Walk:
         function = lo.builder.parameter()
         lo.frame.function = Live(function, self.function)
         lo.node = statements[0]
+        lo.segment_site = lo.site(statements[0], "after")
         live_ins = [FUNCTION]
         seen = assigned_types(self.parsed, statements, self.profile)
         for name in sorted((later & frozenset(held)) | (later & changed)):
@@ -372,9 +373,9 @@ class Walk:
         if isinstance(seen, TensorType):
             import torch
 
-            lo.builder.check("type", (value, lo.builder.ref(torch.Tensor)), f"{name} after ordinary Python", lo.span())
+            lo.check("type", (value, lo.builder.ref(torch.Tensor)), f"{name} after ordinary Python", lo.span())
         elif sample is not UNKNOWN and type(sample) in SCALARS:
-            lo.builder.check("type", (value, lo.builder.ref(type(sample))), f"{name} after ordinary Python", lo.span())
+            lo.check("type", (value, lo.builder.ref(type(sample))), f"{name} after ordinary Python", lo.span())
         else:
             return Sym(value, UNKNOWN, maybe_unbound=True)
         return abstract
@@ -389,7 +390,7 @@ class Walk:
         if isinstance(held, Sym):
             value = lo.builder.parameter(held.value.type)
             if held.is_tensor or (held.pytype is not None and held.pytype in SCALARS):
-                lo.builder.check("type", (value, lo.builder.ref(held.pytype)), name, lo.span())
+                lo.check("type", (value, lo.builder.ref(held.pytype)), name, lo.span())
             return Sym(
                 value,
                 held.sample,
@@ -407,7 +408,7 @@ class Walk:
         lo = self.lo
         value = lo.builder.parameter(sample_type(held.value))
         if type(held.value) in SCALARS and not isinstance(held.value, bool):
-            lo.builder.check("type", (value, lo.builder.ref(type(held.value))), name, lo.span())
+            lo.check("type", (value, lo.builder.ref(type(held.value))), name, lo.span())
             return sym(value, held.value, stable=True)
         if held.value is None or is_code_like(held.value):
             return lift(lo, held.value, value, name)

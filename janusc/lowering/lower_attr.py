@@ -166,7 +166,7 @@ def class_function(lo: Lowering, cls: type, name: str, function: Any) -> Any:
         raw = class_lookup(cls, name)
         if isinstance(raw, classmethod):
             value = lo.builder.guard(ops.READ_ATTR, "__func__", (value,), span=lo.span())
-        lo.builder.check("is", (value, lo.builder.ref(function)), f"{cls.__qualname__}.{name}", lo.span())
+        lo.check("is", (value, lo.builder.ref(function)), f"{cls.__qualname__}.{name}", lo.span())
         lo.memo[memo] = Live(
             value, function, fixed=callees.is_torch_code(getattr(function, "__code__", None) or _NO_CODE)
         )
@@ -233,7 +233,7 @@ def read_property(lo: Lowering, owner: Live, cls: type, name: str, found: proper
     memo = (id(cls), "property", name)
     if memo not in lo.memo:
         prop = lo.builder.guard(ops.READ_ATTR, name, (lo.builder.ref(cls),), span=lo.span())
-        lo.builder.check("is", (prop, lo.builder.ref(found, name)), _path(owner, name), lo.span())
+        lo.check("is", (prop, lo.builder.ref(found, name)), _path(owner, name), lo.span())
         value = lo.builder.guard(ops.READ_ATTR, "fget", (prop,), span=lo.span())
         lo.memo[memo] = Live(value, found.fget, fixed=callees.is_torch_code(found.fget.__code__))
     return call(lo, BoundV(lo.memo[memo], owner), [], {})

@@ -327,13 +327,13 @@ def guard_hooks(lo: Lowering, module: Live) -> None:
         return
     lo.memo[memo] = True
     tables = tuple(module_entry(lo, module.value, name) for name in torch_private.HOOK_TABLES)
-    lo.builder.check("empty", tables, f"hooks of {type(module.sample).__qualname__}", lo.span())
+    lo.check("empty", tables, f"hooks of {type(module.sample).__qualname__}", lo.span())
     shared = torch_private.global_hook_tables()
     key = ("global", "hooks", "")
     if key not in lo.memo:
         lo.memo[key] = True
         refs = tuple(lo.builder.ref(table, f"global_hooks_{i}") for i, table in enumerate(shared))
-        lo.builder.check("empty", refs, "hooks of all modules", lo.span())
+        lo.check("empty", refs, "hooks of all modules", lo.span())
     not_overridden(lo, module, "_compiled_call_impl")
 
 

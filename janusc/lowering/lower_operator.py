@@ -378,7 +378,7 @@ def mutated_item(lo: Lowering, owner: Live, key: Any) -> Any:
             item = UNKNOWN
     if type(item) not in (*SCALARS, torch.Tensor):
         return result
-    lo.builder.check("type", (result.value, lo.builder.ref(type(item))), lo.site(lo.node, "item"), lo.span())
+    lo.check("type", (result.value, lo.builder.ref(type(item))), lo.site(lo.node, "item"), lo.span())
     sample = transfer.stand_in(item) if isinstance(item, torch.Tensor) else item
     return Sym(result.value, sample, pytype=type(item))
 

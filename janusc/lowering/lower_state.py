@@ -59,7 +59,7 @@ def check_lacks(lo: Lowering, cls: type, *names: str) -> None:
             lo.memo[memo] = True
             args = (lo.builder.ref(cls), Const(name))
             has = lo.builder.guard(ops.BUILTIN_READ, "hasattr", args, HostType("bool"), lo.span())
-            lo.builder.check("false", (has,), f"{cls.__qualname__}.{name}", lo.span())
+            lo.check("false", (has,), f"{cls.__qualname__}.{name}", lo.span())
 
 
 def check_once(lo: Lowering, kind: str, args: tuple[Arg, ...], what: str) -> None:
@@ -67,7 +67,7 @@ def check_once(lo: Lowering, kind: str, args: tuple[Arg, ...], what: str) -> Non
     memo = (args[0], f"check {kind}", args[1:])
     if memo not in lo.memo:
         lo.memo[memo] = True
-        lo.builder.check(kind, args, what, lo.span())
+        lo.check(kind, args, what, lo.span())
 
 
 # ---- names
@@ -169,7 +169,7 @@ def lower_builtin_name(lo: Lowering, name: str) -> Any:
     if memo not in lo.memo:
         lo.memo[memo] = True
         held = raw_attr(lo, lo.builder.ref(builtins), name)
-        lo.builder.check("is", (held, known_arg(lo, value)), name, lo.span())
+        lo.check("is", (held, known_arg(lo, value)), name, lo.span())
     return Known(value)
 
 

@@ -10,7 +10,7 @@ import torch
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import Known, Live, Sym, Unbound
-from janusc.lowering.branch import concretise, freeze_containers, reachable
+from janusc.lowering.branch import concretise
 from janusc.lowering.ir import Arg, Value
 from janusc.lowering.lower_state import read
 from janusc.lowering.lowering import Lowering, statement
@@ -51,8 +51,6 @@ def lower_with(lo: Lowering, node: Any) -> None:
 
 def enter(lo: Lowering, node: Any, items: list[Any]) -> None:
     """One context manager after the other, each a node with the rest of the statement as its region."""
-    from janusc.frontend import names
-
     if not items:
         lo.block(node.body)
         return
@@ -60,8 +58,6 @@ def enter(lo: Lowering, node: Any, items: list[Any]) -> None:
     if item.optional_vars is not None:
         raise lo.refuse(codes.CONTEXT, "with … as")
     manager, grad = make_manager(lo, item.context_expr)
-    freeze_containers(lo, reachable(lo, names.loads([node])))
-    before, last_frame = lo.store.snapshot(), lo.frames
     region = lo.builder.open_region()
     outer, lo.grad = lo.grad, lo.grad if grad is None else grad
     try:
@@ -69,8 +65,7 @@ def enter(lo: Lowering, node: Any, items: list[Any]) -> None:
     finally:
         lo.grad = outer
         lo.builder.pop_region()
-    slots = [s for s in lo.store.changes(before, last_frame) if s in lo.store]
-    inner, renamed = exported(lo, [lo.store[s] for s in slots], region)
+    inner, renamed = exported(lo, list(lo.store.values()), region)
     free = lo.builder.free_values(region, inner)
     graph = lo.builder.close(region, inner, free)
     outs = tuple(renamed[v] for v in inner if isinstance(v, Value))
@@ -81,8 +76,9 @@ def enter(lo: Lowering, node: Any, items: list[Any]) -> None:
             return value
         return Sym(**{**value.__dict__, "value": renamed[value.value]})
 
-    for slot in slots:
-        lo.store[slot] = map_abstract(lo.store[slot], change)
+    for slot, held in list(lo.store.items()):
+        if any(isinstance(part, Sym) and part.value in renamed for part in parts(held)):
+            lo.store[slot] = map_abstract(held, change)
 
 
 def exported(lo: Lowering, abstracts: list[Any], region: Any) -> tuple[tuple[Arg, ...], dict[Value, Value]]:

@@ -17,6 +17,7 @@ from janusc.frontend import parse
 from janusc.lowering import codes
 from janusc.lowering.abstract import DictV, Frame, ListV, Live, Unbound
 from janusc.lowering.builder import Builder
+from janusc.lowering.ir import Arg
 from janusc.lowering.store import Slot, Store, parts
 from janusc.registry import Registry
 from janusc.source import Span, span_of
@@ -56,6 +57,7 @@ class Lowering:
         self.frames = 0
         self.node: Any = None
         self.grad = True
+        self.segment_site = ""  # where this segment starts; "" for the first one
         self.loop_depth = 0
         self.start_segment()
 
@@ -87,6 +89,14 @@ class Lowering:
         """The exception to raise for a construct that can't stand in a graph."""
         effect = "this statement runs eagerly; results unaffected"
         return Unconvertible(Diagnostic(code, message, self.span(node), effect, hint))
+
+    def check(self, kind: str, args: tuple[Arg, ...], site: str, span: Span | None = None) -> None:
+        """An assert. After ordinary Python, what is asserted of the state it left is refuted by place, and not assumed again."""
+        if self.segment_site and "@" not in site:
+            site = f"{self.segment_site}|{site}|{self.span().line}"
+            if self.profile.is_refuted(site):
+                raise self.refuse(codes.CHANGED, "what is read here changed in ordinary Python before it")
+        self.builder.check(kind, args, site, span)
 
     # ---- dispatch
 

@@ -40,7 +40,9 @@ def protect(lo: Lowering, owner: Sym, others: list[Any]) -> None:
             codes.HISTORY, "a tensor from outside is changed in place with its history", "use an out-of-place op"
         )
     site = lo.site(lo.node, "history")
-    lo.builder.check("plain_write", tuple(t.value for t in involved), site, lo.span())
+    if lo.profile.is_refuted(site):
+        raise lo.refuse(codes.HISTORY, "a tensor from outside was changed in place with its history")
+    lo.check("plain_write", tuple(t.value for t in involved), site, lo.span())
     lo.builder.emit(ops.SAVE, "tensor", (owner.value,), (), (), lo.span())
 
 

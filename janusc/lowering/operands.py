@@ -97,7 +97,7 @@ def arg(lo: Lowering, abstract: Any) -> Arg:
 def check_bound(lo: Lowering, abstract: Sym) -> None:
     if abstract.maybe_unbound:
         site = lo.site(lo.node, "bound") if lo.node is not None else "bound"
-        lo.builder.check("bound", (abstract.value,), site, lo.span() if lo.node is not None else None)
+        lo.check("bound", (abstract.value,), site, lo.span() if lo.node is not None else None)
 
 
 def realise(lo: Lowering, abstract: Any) -> Any:
@@ -166,7 +166,7 @@ def typed_item(lo: Lowering, value: Value, element: Any) -> Sym:
     site = lo.site(lo.node, "item")
     if lo.profile.is_refuted(site):
         return Sym(value, plain=is_plain(element))
-    lo.builder.check("type", (value, lo.builder.ref(element.pytype)), site, lo.span())
+    lo.check("type", (value, lo.builder.ref(element.pytype)), site, lo.span())
     return Sym(value, element.sample, pytype=element.pytype, element=element.element)
 
 
@@ -202,9 +202,9 @@ def is_plain(value: Any) -> bool:
 def guard_type(lo: Lowering, value: Value, cls: type, what: str) -> None:
     expected: Arg = Const(None) if cls is type(None) else lo.builder.ref(cls)
     if cls is type(None):
-        lo.builder.check("is", (value, expected), what, lo.span())
+        lo.check("is", (value, expected), what, lo.span())
     else:
-        lo.builder.check("type", (value, expected), what, lo.span())
+        lo.check("type", (value, expected), what, lo.span())
 
 
 def is_code_like(sample: Any) -> bool:
@@ -224,7 +224,7 @@ def lift(lo: Lowering, sample: Any, value: Value, what: str) -> Any:
         return Known(None)
     if is_code_like(sample):
         kind = "equals" if isinstance(sample, torch.device) else "is"
-        lo.builder.check(kind, (value, known_arg(lo, sample)), what, lo.span())
+        lo.check(kind, (value, known_arg(lo, sample)), what, lo.span())
         return Known(sample)
     if cls in (torch.Tensor, torch.nn.Parameter):
         guard_type(lo, value, cls, what)
@@ -244,11 +244,13 @@ def lift(lo: Lowering, sample: Any, value: Value, what: str) -> Any:
 
 
 def lift_function(lo: Lowering, sample: Any, value: Value, what: str) -> Live:
-    """A Python function is guarded by its code; defaults and cells are read through it."""
-    if lo.original(sample) is not sample or lo.is_opaque(sample):
-        lo.builder.check("is", (value, known_arg(lo, sample)), what, lo.span())
-        return Live(value, sample)
+    """A Python function is guarded by its code, a compiled one by the code inside; defaults and cells are read through it."""
+    original = lo.original(sample)
+    if original is not sample and isinstance(original, pytypes.FunctionType):
+        inner = lo.builder.guard(ops.READ_ATTR, "__wrapped__", (value,), ANY, lo.span())
+        code = lo.builder.guard(ops.READ_ATTR, "__code__", (inner,), ANY, lo.span())
+        lo.check("is", (code, lo.builder.ref(original.__code__, original.__name__ + "_code")), what, lo.span())
     code = lo.builder.guard(ops.READ_ATTR, "__code__", (value,), ANY, lo.span())
     guard_type(lo, value, pytypes.FunctionType, what)
-    lo.builder.check("is", (code, lo.builder.ref(sample.__code__, sample.__name__ + "_code")), what, lo.span())
+    lo.check("is", (code, lo.builder.ref(sample.__code__, sample.__name__ + "_code")), what, lo.span())
     return Live(value, sample)

@@ -10,6 +10,7 @@ import builtins
 import inspect
 import math
 import operator
+import weakref
 import pkgutil
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -164,7 +165,10 @@ class Machine:
         if isinstance(arg, Const):
             return arg.value
         if isinstance(arg, Ref):
-            return UNBOUND if arg.name == UNBOUND.name and arg.name not in self.objects else self.objects[arg.name]
+            if arg.name == UNBOUND.name and arg.name not in self.objects:
+                return UNBOUND
+            target = self.objects[arg.name]
+            return target() if isinstance(target, weakref.ref) else target
         if isinstance(arg, Tup):
             return tuple(self.value(item, env) for item in arg.items)
         if isinstance(arg, Lst):

@@ -10,6 +10,7 @@ import builtins
 import keyword
 import pkgutil
 import re
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -188,7 +189,9 @@ class Writer:
         if isinstance(arg, Ref):
             if arg.name == UNBOUND.name and arg.name not in self._objects:
                 return self.runtime("_jc_UNBOUND", UNBOUND)
-            return self.bind(self._objects[arg.name], arg.name)
+            target = self._objects[arg.name]
+            name = self.bind(target, arg.name)
+            return f"{name}()" if isinstance(target, weakref.ref) else name
         return self._template(arg)
 
     def _template(self, arg: Tup | Lst | Dct | Slc) -> str:

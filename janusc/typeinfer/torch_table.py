@@ -78,8 +78,7 @@ OPAQUE_MODULES: tuple[type, ...] = (
 
 # what torch's code asks about tracers; calls that are traced run eagerly
 NEVER_TRACED: tuple[Any, ...] = (
-    torch.jit.is_scripting,
-    torch.jit.is_tracing,
+    *(getattr(torch.jit, name) for name in ("is_scripting", "is_tracing")),
     torch.compiler.is_compiling,
     torch.compiler.is_dynamo_compiling,
     torch.compiler.is_exporting,

@@ -377,10 +377,10 @@ def test_recursion_through_the_wrapper():
 
 
 def test_recursion_of_a_refused_function_takes_two_frames_a_level():
-    def depth(n):
-        return len(traceback.extract_stack()) if n == 0 else f(n - 1)
-
-    f, _ = wrap(Fake(failure=refusal()), depth, warmup=0)
+    space = {"traceback": traceback}
+    exec("def depth(n):\n    return len(traceback.extract_stack()) if n == 0 else f(n - 1)", space)
+    f, _ = wrap(Fake(), space["depth"], warmup=0)  # without a source it is refused for ever
+    space["f"] = f
     with pytest.warns(JanusWarning):
         f(0)
     assert f(10) - f(0) == 20

@@ -10,6 +10,8 @@ from .writer import Scope, Writer
 HEAD = '''\
 import os
 import random
+import warnings
+from collections import namedtuple
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -21,6 +23,76 @@ MODE = True
 LAST = torch.zeros(4)
 TABLE = {"a": torch.ones(4), "b": torch.arange(4.0)}
 WEIGHT = torch.linspace(-1, 1, 16).reshape(4, 4)
+Pair = namedtuple("Pair", "row low")
+PAIR = Pair(torch.ones(4), 0.75)
+
+
+class Manager:
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        LOG.append(self.name)
+        return LOG
+
+    def __exit__(self, kind, error, trace):
+        LOG.append(kind and kind.__name__)
+        return kind is ValueError
+
+
+class Item:
+    made = 0
+
+    def __init__(self, rate):
+        self.rate = rate
+        self.row = torch.ones(4)
+        self.rows = [torch.ones(4), torch.zeros(4)]
+        Item.made += 1
+
+    @property
+    def double(self):
+        return len(self.rows) * 2
+
+    @double.setter
+    def double(self, value):
+        self.rows = self.rows[:1] + [torch.full((4,), float(value))]
+
+    @classmethod
+    def make(cls, v):
+        return v * cls.made
+
+    @staticmethod
+    def half(v):
+        return v / 2
+
+    def scale(self, v):
+        self.rate += 0.5
+        return self.half(v) * self.rate
+
+    def __call__(self, v, n=1):
+        return v + self.row * n
+
+    def __add__(self, v):
+        return v + self.rate
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+    def __setitem__(self, index, row):
+        self.rows[index] = row
+
+    def __delitem__(self, index):
+        del self.rows[index]
+
+
+ITEM = Item(0.5)
+
+
+def apply(function, *args):
+    return function(*args)
 
 
 def T(rows=3, scale=1.0, shift=0.25, dtype=torch.float32, grad=False):
@@ -38,9 +110,11 @@ PARAMETERS = {
     "k": ("I", ["2", "2"], ["0", "1", "3", "-2", "5", "True", "2.0"]),
     "s": ("F", ["0.5", "0.5"], ["1.5", "-2.0", "0.0", "3", "float('nan')"]),
     "flag": ("B", ["True", "True"], ["False", "0", "torch.tensor(True)", "None"]),
-    "items": ("L", ["[R(), R(2.0)]", "[R(), R(-1.0)]"], ["[]", "[R()]", "[R(), R(), R(3.0)]", "[R()] * 2", "[R(-2.0)]"]),
+    "items": ("L", ["[R(), R(2.0)]", "[R(), R(-1.0)]"], ["[]", "[R()]", "[R(), R(), R(3.0)]", "[R()] * 2", "[R(-2.0)]", "[kept[0], kept[1]]", "list(kept)", "[rows] * 3"]),
     "table": ("D", ["{'a': R(), 'b': R(2.0)}"], ["{'a': R()}", "{'b': R(), 'a': R()}", "{}", "{'a': R(), 'b': R(), 'c': R()}"]),
-    "opt": ("O", ["None", "R()"], ["R()", "None", "R(-1.0)"]),
+    "opt": ("O", ["None", "R()"], ["R()", "None", "R(-1.0)", "rows", "kept[0]"]),
+    "name": ("S", ["'a'", "'b'"], ["'c'", "''", "'a'"]),
+    "counts": ("N", ["[1, 2]", "[0, 3, 1]"], ["[]", "[5]", "[2, 1]", "[1, 2, 3, 4]", "[True, 2]"]),
 }
 X_USUAL = ["T()", "T()", "T(scale=0.5)"]
 X_OTHER = [
@@ -50,7 +124,11 @@ X_OTHER = [
 ]  # fmt: skip
 CHANGES = {
     "global": ["globals().__setitem__('COUNT', 7)", "globals().__setitem__('SCALE', -1.0)", "globals().__setitem__('MODE', 0)", "TABLE.pop('b', None)", "globals().__setitem__('LAST', torch.ones(4))"],
+    "closure": ["globals().__setitem__('SCALE', 4.0)"],
     "box": ["setattr(BOX, 'count', 9)", "setattr(BOX, 'total', torch.ones(1))", "BOX.items.clear()", "setattr(BOX, 'last', None)", "setattr(BOX, 'rate', 1)"],
+    "object": ["ITEM.rows.clear()", "setattr(ITEM, 'row', torch.ones(2))", "setattr(Item, 'made', 5)", "setattr(ITEM, 'size', 1)", "setattr(Item, 'half', staticmethod(lambda v: v))", "globals().__setitem__('PAIR', Pair(torch.zeros(4), 2))", "globals().__setitem__('apply', lambda g, v: v)"],
+    "grad": ["NET.zero_grad()", "torch.set_grad_enabled(False)", "torch.set_grad_enabled(True)", "NET.lin.requires_grad_(False)"],
+    "alias": ["globals().__setitem__('LAST', BOX.total)", "setattr(BOX, 'last', BOX.total)", "BOX.items.append(LAST)"],
     "net": ["NET.eval()", "NET.train()", "setattr(NET, 'steps', 4)", "NET.double()", "setattr(NET, 'acc', torch.ones(1))", "NET.lin.requires_grad_(False)"],
     "host": ["LOG.clear()"],
     "random": ["torch.manual_seed(1)", "random.seed(1)"],
@@ -63,6 +141,11 @@ class _Module:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.topics = self.rng.sample(TOPICS, self.rng.choice((1, 2, 3, 4, 5)))
+        if "alias" in self.topics:
+            self.topics = [*{*self.topics, "inplace", "box", "global", "view"}]
+            self.topics.sort()
+        if "grad" in self.topics and "net" not in self.topics:
+            self.topics.append("net")
         self.calls: list[Template] = []
         self.parts: list[str] = [HEAD]
 
@@ -100,7 +183,7 @@ class _Module:
         first = self.rng.choice((("self.steps += 1",), ("self.acc = self.acc + v.detach().sum(0)",), ()))
         self.function("def forward(self, v):", Scope({"V": ["v"]}), "V", self.rng.choice((1, 2)), "    ", first)
         self.topics = topics
-        self.parts.append("\nNET = Net()\n\n")
+        self.parts.append("\nNET = Net()\nOPTIM = torch.optim.SGD(NET.parameters(), lr=0.1, momentum=0.5)\n\n")
 
     def helper(self, number: int) -> None:
         name = f"h{number}"
@@ -127,9 +210,10 @@ class _Module:
         self.calls += [Template(result, 1, f"{name}({arguments})") for arguments in call]
 
     def main(self) -> list[str]:
-        chosen = [n for n in PARAMETERS if self.rng.random() < 0.45]
-        if "option" in self.topics and "opt" not in chosen:
-            chosen.append("opt")
+        chosen = [n for n in PARAMETERS if self.rng.random() < 0.35]
+        for topic, name in (("option", "opt"), ("list", "items"), ("dict", "table"), ("numbers", "counts"), ("text", "name")):
+            if topic in self.topics and name not in chosen and self.rng.random() < 0.8:
+                chosen.append(name)
         scope = Scope({"V": ["x"]})
         for name in chosen:
             scope.names.setdefault(PARAMETERS[name][0], []).append(name)
@@ -140,7 +224,7 @@ class _Module:
     def steps(self, chosen: list[str]) -> None:
         """Calls that are alike, then calls that break one assumption or a few, and the usual again in between."""
         rng = self.rng
-        lines = ["def steps():", "    kept = T()"]
+        lines = ["def steps():", "    kept = T()", "    rows = R()"]
         usual = {"x": rng.choice(X_USUAL), **{n: rng.choice(PARAMETERS[n][1]) for n in chosen}}
         other = {"x": X_OTHER, **{n: PARAMETERS[n][2] for n in chosen}}
         changes = [text for topic in self.topics for text in CHANGES.get(topic, ())]

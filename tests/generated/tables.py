@@ -1,7 +1,8 @@
 """What a generated program may be made of: templates of expressions and statements, by kind and topic.
 
 A kind is a letter: V a matrix of four columns, R a row of four, W a tensor without dimensions, I an int, F a float, B a
-truth (a bool or a tensor), L a list of rows, D a dict of rows, O a row or None, C a function from matrix to matrix. In
+truth (a bool or a tensor), L a list of rows, D a dict of rows, O a row or None, C a function from matrix to matrix, S a
+text, N a list of ints. In
 a template ``$V`` stands for an expression of that kind, ``$v`` for a variable that is bound, ``$@V`` for a variable to
 be bound. A line is ``topic weight| template``; a program has a few of the topics.
 """
@@ -10,7 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-TOPICS = ("inplace", "list", "dict", "box", "net", "global", "random", "host", "closure", "item", "option", "view")
+TOPICS = (
+    "inplace", "list", "dict", "box", "net", "global", "random", "host", "closure", "item", "option", "view", "text",
+    "numbers", "object", "grad", "alias", "jump",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -32,17 +36,20 @@ def table(text: str) -> tuple[Template, ...]:
     return tuple(found)
 
 
+# Where nothing of the kind is bound, or no depth is left; the last of each needs no variable.
 LEAVES = {
-    "V": ["torch.ones(3, 4)", "torch.ones(1, 4)"],
-    "R": ["torch.ones(4)", "torch.arange(4.0)"],
-    "W": ["torch.tensor(2.0)", "torch.tensor(-0.5)"],
-    "I": ["0", "1", "2", "3", "-1"],
+    "V": ["($v * 1)", "torch.ones(3, 4)"],
+    "R": ["$v[0]", "$v.sum(0)", "torch.arange(4.0)"],
+    "W": ["$v.sum()", "$r.max()", "torch.tensor(-0.5)"],
+    "I": ["$v.shape[0]", "0", "1", "2", "3", "-1"],
     "F": ["0.5", "2.0", "-1.5", "0.0"],
-    "B": ["True", "False"],
-    "L": ["[]", "[torch.ones(4)]"],
-    "D": ["{'a': torch.ones(4)}"],
-    "O": ["None"],
+    "B": ["($v.sum() > 0)", "($v[0, 0] < 0.5)", "($i > 1)", "($i == 2)", "($f < 1.0)", "True"],
+    "L": ["[$r]", "[$v[0], $v[-1]]", "[]"],
+    "D": ["{'a': $r}", "{'a': torch.ones(4)}"],
+    "O": ["$r", "None"],
     "C": ["torch.relu", "(lambda t: t + 1)"],
+    "S": ["'b'", "'a'"],
+    "N": ["[$i, 1]", "[1, 2]"],
 }
 
 EXPRESSIONS = {
@@ -94,6 +101,36 @@ closure 2| $C($V)
 closure| (lambda t, a=$F: t * a)($V)
 list  | sum($L, $V)
 list  | torch.stack([torch.ones(4), *$L]).sum(0, keepdim=True)
+view  | $v[..., :4]
+view  | $v[:, None].squeeze(1)
+view  | $v.expand(3, 4)
+view  | $v.masked_fill($v > $F, $F)
+view  | $v.narrow(1, 0, 4)
+view  | torch.chunk($v, 2, dim=1)[0].repeat(1, 2)
+view  | $v[:, [3, 2, 1, 0]]
+view  | torch.atleast_2d($R)
+core  | torch.addcmul($V, $V, $V, value=$F)
+core  | ($V > $V).float()
+core  | $V.float()
+core  | $V.to($v.dtype)
+core  | $V.type_as($v)
+core  | torch.cumsum($V, dim=$I % 2)
+core  | ($F - $V)
+core  | ($V - $V.mean(-1, keepdim=True)) / ($V.std() + 1)
+core  | F.gelu($V)
+numbers| $V * sum($N)
+numbers| $V.reshape(*$v.shape)
+object| ITEM.scale($V)
+object| ($V * PAIR.low)
+object| PAIR.row + $V
+object| apply(torch.relu, $V)
+object| apply(lambda t: t * $F, $V)
+object| (ITEM + $V)
+object| ITEM($V, $I)
+object| Item.make($V)
+grad  | NET.lin($V)
+grad  | $V.detach().requires_grad_()
+grad  | $V.detach()
 """),
     "R": table("""
 core 2| ($R + $R)
@@ -126,6 +163,12 @@ global| TABLE['a']
 option| ($o if $o is not None else $R)
 option| ($o or $R)
 random| torch.rand(4)
+object| ITEM.row
+object| ITEM[$I]
+object| PAIR.row
+object| PAIR._replace(low=$F).row
+numbers| torch.tensor([float(i) for i in $N] + [0.0] * 4)[:4]
+grad  | NET.lin.bias
 """),
     "W": table("""
 core 2| $V.sum()
@@ -160,6 +203,23 @@ global 2| COUNT
 host  | len(LOG)
 item  | int($W)
 item  | $V.argmax().item()
+numbers 2| sum($N)
+numbers| len($N)
+numbers| $n[-1]
+numbers| max([1, *$N])
+numbers| len({*$N})
+numbers| divmod($I, 3)[0]
+numbers| ($I & 3)
+numbers| round($F)
+numbers| sum(i for i in $N if i > $I)
+text  | len($S)
+text  | $S.count('a')
+object| ITEM.double
+object| len(ITEM)
+object| Item.made
+object| getattr(ITEM, 'size', 3)
+object| getattr(ITEM, 'missing', $I)
+grad  | torch.is_grad_enabled() + 0
 """),
     "F": table("""
 core 2| ($F + $F)
@@ -173,6 +233,11 @@ item 2| float($W)
 global 2| SCALE
 random| random.random()
 box   | BOX.rate
+numbers| float(sum($N))
+numbers| ($F ** 2)
+numbers| ($I + 0.5)
+object| PAIR.low
+object| ITEM.rate
 """),
     "B": table("""
 core 2| ($I > $I)
@@ -203,6 +268,21 @@ global| MODE
 host  | ('JANUSC_GENERATED' in os.environ)
 random| (random.random() > 0.5)
 random| (torch.rand(1) > 0.5)
+numbers| ($I in $N)
+numbers| any(i > 1 for i in $N)
+numbers| all([i > 0 for i in $N])
+numbers| ($N == $N)
+text  | ($S == $S)
+text  | $S.startswith('a')
+text  | ($S in ('a', 'b'))
+object| ITEM
+object| hasattr(ITEM, 'size')
+object| isinstance(ITEM, Item)
+grad  | torch.is_grad_enabled()
+grad  | (NET.lin.weight.grad is not None)
+core  | ($I != $I)
+core  | ($V.shape[0] > 2)
+core  | (len($v) == 3)
 """),
     "L": table("""
 core  | [$R, $R]
@@ -219,6 +299,16 @@ list  | list($V.unbind(0))
 list  | $l[::-1]
 box   | BOX.items
 dict  | list($d.values())
+list  | [*$L, *$L][:5]
+list  | [t if $B else -t for t in $l[:4]]
+list  | [t for t in $l[:4] if t.sum() > $F]
+list  | list(map(torch.neg, $l[:4]))
+list  | list(reversed($l))
+list  | sorted($l, key=lambda t: t.sum().item())
+view  | list($v.split(1))
+view  | [$v[0], $v[1]]
+alias | [$r] * 2
+alias | [$r, $r.view(4)]
 """),
     "D": table("""
 core  | {'a': $R, 'b': $R}
@@ -227,6 +317,10 @@ dict  | {**$d, 'b': $R}
 dict  | {key: t * $F for key, t in $d.items()}
 dict  | {'a': $R, **{str(i): t for i, t in enumerate($L)}}
 global| TABLE
+dict  | {key: $R for key in ('a', 'b')}
+dict  | dict(a=$R, b=$R)
+dict  | ($d | {'b': $R})
+text  | {'a': $R, $S: $R}
 """),
     "O": table("""
 core  | None
@@ -235,7 +329,36 @@ option| ($R if $B else None)
 dict  | $d.get('b')
 box   | BOX.last
 """),
+    "S": table("""
+core  | str($I)
+core 2| f'n{$i}'
+text  | f'{$f:.2f} {$i:>3}'
+text  | f'{tuple($v.shape)} {$v.sum():.3f}'
+text  | $S.upper()
+text  | ($S + $S)
+text  | '-'.join([$S, $S])
+text  | '%d of %s' % ($I, $S)
+text  | ($S if $B else $S)
+text  | str($v.dtype)
+text  | repr($F)
+"""),
+    "N": table("""
+core  | [$I, $I]
+core  | list(range($I % 4))
+numbers| sorted($N)
+numbers| [i * 2 for i in $N]
+numbers| [i for i in $N if i != $I]
+numbers| ($N + $N)[:5]
+numbers| [*$v.shape]
+numbers| list($v.shape)
+numbers| $n[::-1]
+numbers| [i + j for i in $N[:3] for j in $N[:2]]
+item  | $r.int().tolist()
+"""),
     "C": table("""
+object| ITEM.scale
+closure| (lambda t, c=$C: c(c(t)))
+closure| (lambda *ts: sum(ts))
 core  | (lambda t: t * $F)
 core  | (lambda t: t + $R)
 closure| (lambda t: $v + t * $I)
@@ -352,6 +475,63 @@ closure| $@C = $C
 option| $@O = $O
 item  | $@F = $W.item()
 item  | $@I = int($W)
+core  | $@B = $B
+core  | $@S = $S
+core  | pass
+core  | if $B: $@V = $v * $F
+core  | ($@I, $@R), $@F = ($I, $R), $F
+core  | $@V = $@V = $V
+jump  | if $B: assert $I < 4
+jump 2| if $B: return $V
+jump  | if $B: raise ValueError($I)
+text 2| $@S = $S
+text  | $s += $S
+text  | print(f'{$s} {$i}', $S)
+text  | print($S, end=' ')
+numbers 2| $@N = $N
+numbers| $n.append($I)
+numbers| $n[-1] += 1
+numbers| $n.sort()
+numbers| $n.extend($N)
+numbers| $@I = $n.pop()
+numbers| $@I, *$@N = [$I, *$N]
+numbers| $@I = ($@I := $I) + 1
+alias 2| BOX.total = LAST
+alias 2| $@R = BOX.total
+alias 2| BOX.last = $r
+alias | BOX.items.append(BOX.total)
+alias | BOX.items[-1].add_($F)
+alias 2| $@R = $v[0]
+alias | $r.mul_($F)
+alias | $@V = $v.view(-1, 4)
+alias | BOX.total.copy_($R)
+alias | $@L = [$r, $r]
+alias | LAST.add_($F)
+object| ITEM.row = $R
+object| ITEM.row += $F
+object| ITEM[$I] = $R
+object| ITEM.double = $I
+object| ITEM.rate *= $F
+object| Item.made += 1
+object| del ITEM[0]
+object| ITEM.size = $I
+object| $@R, $@F = PAIR
+object| $@R = PAIR[0]
+object| with Manager($S): $@V = $V
+object| with Manager('m') as m: $@R = $R; m.append('in')
+grad  | NET($V).sum().backward()
+grad  | NET.lin.weight.grad = None
+grad  | NET.zero_grad()
+grad  | OPTIM.zero_grad()
+grad 2| OPTIM.step()
+grad 2| OPTIM.zero_grad(); (NET.lin($V) ** 2).mean().backward(); OPTIM.step()
+grad  | $v.requires_grad_($B)
+grad  | torch.set_grad_enabled($B)
+grad  | with torch.no_grad(): NET.lin.weight.mul_($F)
+grad  | NET.lin.bias.data = NET.lin.bias.data * $F
+grad  | nn.utils.clip_grad_norm_(NET.parameters(), 1.0)
+host  | warnings.warn('generated')
+host  | warnings.warn(f'at {$i}')
 """)
 
 # What fails for some inputs; written inside try, and now and then outside.

@@ -70,7 +70,7 @@ class Writer:
             name = self.variable(kind)
             if name is not None and self.rng.random() < 0.85:
                 return name
-            return self.rng.choice(LEAVES[kind])
+            return self.leaf(kind)
         calls = [t for t in self.calls if t.topic == kind]
         if calls and self.rng.random() < 0.12:
             template = self.rng.choice(calls)
@@ -78,6 +78,10 @@ class Writer:
             template = self.choose(self.tables[kind])
         filled = self.fill(template.text, depth - 1)
         return self.expression(kind, 0) if filled is None else filled
+
+    def leaf(self, kind: str) -> str:
+        filled = self.fill(self.rng.choice(LEAVES[kind]), 0)
+        return LEAVES[kind][-1] if filled is None else filled
 
     def fill(self, text: str, depth: int, changing: bool = False) -> str | None:
         """The template with its holes filled, or None where it wants a variable that there isn't; binds the targets."""
@@ -135,6 +139,11 @@ class Writer:
         self.nesting -= 1
 
     def result_text(self) -> str:
+        """What a function returns; the function under test mostly shows several of its variables."""
+        if self.result == "*" and self.rng.random() < 0.6:
+            bound = [n for kind, names in self.scope.names.items() if kind != "C" for n in names]
+            shown = sorted(self.rng.sample(sorted(bound), min(len(bound), self.rng.choice((2, 3, 5)))))
+            return ", ".join(shown)
         if self.result == "*":
             return self.rng.choice([
                 self.expression("V", 2),

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import nn
 
+import janusc as janus
+
 
 @dataclass(frozen=True)
 class Program:
@@ -324,3 +326,18 @@ def context(x):
 @shows("JC333")
 def no_work(x):
     return x
+
+
+SCALES = cycle((2.0, 2, None))
+
+
+@janus.opaque
+def rescale(plain):
+    plain.scale = next(SCALES)
+
+
+@shows("JC334", Plain)
+def changed(x, plain):
+    y = x.sin() + x.cos()
+    rescale(plain)
+    return y, plain.scale
