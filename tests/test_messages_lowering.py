@@ -252,6 +252,13 @@ JC333: there is no tensor work to convert
     ^^^^^^^^^^^^^^^
   effect: runs eagerly; results unaffected
 """,
+    "JC334": """
+JC334: what is read here changed in ordinary Python before it
+  at programs.py:+4
+    return y, plain.scale
+              ^^^^^^^^^^^
+  effect: this statement runs eagerly; results unaffected
+""",
 }
 
 

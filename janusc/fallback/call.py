@@ -322,6 +322,7 @@ class CompiledFunction:
         with self._lock:
             if variant in self.variants:
                 self._drop(variant)
+            self.guard_misses += 1
             self._note_refusal(Diagnostic(STILLBORN, CODES[STILLBORN], self.span))
             self._set_back()
         self._forbid(CODES[STILLBORN])

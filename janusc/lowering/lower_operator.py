@@ -285,10 +285,17 @@ def get_item(lo: Lowering, owner: Any, key: Any) -> Any:
 
 
 def check_index(lo: Lowering, owner: Any, key: Any) -> None:
-    """A list that is no list of numbers is a deprecated index: torch warns of it, at the user's line."""
-    if isinstance(owner, Sym) and owner.is_tensor and isinstance(key, ListV) and key.real is None:
-        if not all(isinstance(x, Known) and type(x.value) in (int, bool) for x in key.items):
-            raise lo.refuse(codes.SUBSCRIPT, "an index that is a list of something else than numbers", "use a tuple")
+    """A sequence that is no tuple is a deprecated index, unless it is a list of numbers: torch warns, at the user's line."""
+    if not (isinstance(owner, Sym) and owner.is_tensor):
+        return
+    if isinstance(key, ListV) and key.real is None:
+        numbers = all(isinstance(x, Known) and type(x.value) in (int, bool) for x in key.items)
+    else:
+        known = key.value if isinstance(key, Known) else key.sample if isinstance(key, Live) else None
+        pytype = key.pytype if isinstance(key, Sym) else list if isinstance(key, ListV) else type(known)
+        numbers = pytype not in (str, bytes, list, range)
+    if not numbers:
+        raise lo.refuse(codes.SUBSCRIPT, "an index that is a sequence of something else than numbers", "use a tuple")
 
 
 def runtime_item(lo: Lowering, owner: Any, key: Any) -> Any:

@@ -328,7 +328,7 @@ def no_work(x):
     return x
 
 
-SCALES = cycle((2.0, 2, None))
+SCALES = cycle((2.0, 2))
 
 
 @janus.opaque
