@@ -55,7 +55,9 @@ class TensorFact:
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
+    flat = tensor.resolve_conj().resolve_neg().reshape(-1)
+    # Tensors of one element or none count as contiguous whatever their stride, which a view as bytes minds.
+    return flat.clone(memory_format=torch.contiguous_format).view(torch.uint8)
 
 
 class Snapshot:

@@ -94,7 +94,7 @@ def computed(lo: Lowering, name: str, *operands: Any) -> Any:
         op = ops.OPERATOR_READ
     sample, aliases = operator_sample(lo, name, operands)
     tensors = [v for v in operands if isinstance(v, Sym) and v.is_tensor]
-    fresh = not aliases or all(t.fresh for t in tensors)
+    fresh = not aliases or all(isinstance(v, Known) or getattr(v, "fresh", False) for v in operands[:1])
     stable = is_stable(*operands) and not isinstance(sample, torch.Tensor) and lo.loop_depth == 0
     if name == "pow" and not tensors:  # int ** int is a float for negative exponents
         power = emit(lo, op, name, tuple(arg(lo, v) for v in operands), UNKNOWN)
@@ -285,7 +285,7 @@ def get_item(lo: Lowering, owner: Any, key: Any) -> Any:
 
 
 def check_index(lo: Lowering, owner: Any, key: Any) -> None:
-    """A sequence that is no tuple is a deprecated index, unless it is a list of numbers: torch warns, at the user's line."""
+    """A sequence that is no tuple is a deprecated index, save a list of numbers: torch warns, at the user's line."""
     if not (isinstance(owner, Sym) and owner.is_tensor):
         return
     if isinstance(key, ListV) and key.real is None:

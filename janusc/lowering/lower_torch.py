@@ -99,9 +99,10 @@ def profiled_sample(lo: Lowering) -> Any:
 
 
 def sample_from_type(seen: Type | None) -> Any:
-    """A sample of a profiled type: kinds only."""
+    """A sample of a profiled type: kinds only; it may have a history, for all that is known."""
     if isinstance(seen, TensorType):
-        return transfer.stand_in_like(seen.dtype, seen.shape)
+        sample = transfer.stand_in_like(seen.dtype, seen.shape)
+        return sample.requires_grad_(sample.is_floating_point() or sample.is_complex())
     if isinstance(seen, TupleType):
         return tuple(sample_from_type(t) for t in seen.items)
     host = seen.name if isinstance(seen, HostType) else getattr(seen, "host", None)

@@ -91,7 +91,7 @@ class Lowering:
         return Unconvertible(Diagnostic(code, message, self.span(node), effect, hint))
 
     def check(self, kind: str, args: tuple[Arg, ...], site: str, span: Span | None = None) -> None:
-        """An assert. After ordinary Python, what is asserted of the state it left is refuted by place, and not assumed again."""
+        """An assert; of the state that ordinary Python left, it is refuted by place and not assumed again."""
         if self.segment_site and "@" not in site:
             site = f"{self.segment_site}|{site}|{self.span().line}"
             if self.profile.is_refuted(site):

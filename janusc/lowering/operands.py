@@ -244,7 +244,7 @@ def lift(lo: Lowering, sample: Any, value: Value, what: str) -> Any:
 
 
 def lift_function(lo: Lowering, sample: Any, value: Value, what: str) -> Live:
-    """A Python function is guarded by its code, a compiled one by the code inside; defaults and cells are read through it."""
+    """A Python function, guarded by its code; a compiled one by the code inside. Defaults and cells are read."""
     original = lo.original(sample)
     if original is not sample and isinstance(original, pytypes.FunctionType):
         inner = lo.builder.guard(ops.READ_ATTR, "__wrapped__", (value,), ANY, lo.span())

@@ -10,8 +10,8 @@ import builtins
 import inspect
 import math
 import operator
-import weakref
 import pkgutil
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -8,10 +8,16 @@ from .tables import TOPICS, Template
 from .writer import Scope, Writer
 
 HEAD = '''\
+import math
 import os
 import random
+import sys
+import time
 import warnings
-from collections import namedtuple
+from collections import OrderedDict, namedtuple
+from dataclasses import dataclass
+from functools import partial, reduce
+import numpy
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -88,7 +94,47 @@ class Item:
         del self.rows[index]
 
 
+class Child(Item):
+    def __init__(self, rate):
+        super().__init__(rate)
+        self.rows.append(self.row * rate)
+
+    def scale(self, v):
+        return super().scale(v) + self.rows[-1]
+
+
+@dataclass
+class Point:
+    v: torch.Tensor
+    n: int = 1
+
+    def shifted(self):
+        return self.v + self.n
+
+
 ITEM = Item(0.5)
+TREE = (torch.ones(4), (None, (torch.arange(4.0), None)))
+ACTIONS = [torch.relu, torch.neg]
+
+
+def walk(tree, depth=5):
+    if tree is None or depth < 0:
+        return torch.zeros(4)
+    if isinstance(tree, torch.Tensor):
+        return tree * 2
+    left, right = tree
+    return torch.tanh(walk(left, depth - 1) + walk(right, depth - 1))
+
+
+def size(tree):
+    if isinstance(tree, tuple):
+        return sum(size(t) for t in tree)
+    return 0 if tree is None else 1
+
+
+def under(context, function, *args):
+    with context:
+        return function(*args)
 
 
 def apply(function, *args):
@@ -107,11 +153,11 @@ def R(scale=1.0):
 
 PARAMETERS = {
     "y": ("V", ["T(shift=-0.5)", "T(scale=2.0)"], ["T(4)", "T(1)", "T(dtype=torch.float64)", "T(grad=True)", "T(shift=9.0)", "T(3, -1.0)"]),
-    "k": ("I", ["2", "2"], ["0", "1", "3", "-2", "5", "True", "2.0"]),
-    "s": ("F", ["0.5", "0.5"], ["1.5", "-2.0", "0.0", "3", "float('nan')"]),
+    "k": ("I", ["2", "2"], ["0", "1", "3", "-2", "5", "True", "2.0", "2**40", "numpy.int64(2)", "torch.tensor(2)"]),
+    "s": ("F", ["0.5", "0.5"], ["1.5", "-2.0", "0.0", "-0.0", "3", "float('nan')", "float('inf')", "numpy.float64(0.5)", "torch.tensor(0.5)"]),
     "flag": ("B", ["True", "True"], ["False", "0", "torch.tensor(True)", "None"]),
-    "items": ("L", ["[R(), R(2.0)]", "[R(), R(-1.0)]"], ["[]", "[R()]", "[R(), R(), R(3.0)]", "[R()] * 2", "[R(-2.0)]", "[kept[0], kept[1]]", "list(kept)", "[rows] * 3"]),
-    "table": ("D", ["{'a': R(), 'b': R(2.0)}"], ["{'a': R()}", "{'b': R(), 'a': R()}", "{}", "{'a': R(), 'b': R(), 'c': R()}"]),
+    "items": ("L", ["[R(), R(2.0)]", "[R(), R(-1.0)]"], ["[]", "[R()]", "[R(), R(), R(3.0)]", "[R()] * 2", "[R(-2.0)]", "[kept[0], kept[1]]", "list(kept)", "[rows] * 3", "(R(), R(2.0))", "torch.ones(2, 4)", "[R(), None]", "kept"]),
+    "table": ("D", ["{'a': R(), 'b': R(2.0)}"], ["{'a': R()}", "{'b': R(), 'a': R()}", "{}", "{'a': R(), 'b': R(), 'c': R()}", "OrderedDict(a=R(), b=R(2.0))", "{'a': rows, 'b': rows}", "{'a': kept[0], 'b': kept}"]),
     "opt": ("O", ["None", "R()"], ["R()", "None", "R(-1.0)", "rows", "kept[0]"]),
     "name": ("S", ["'a'", "'b'"], ["'c'", "''", "'a'"]),
     "counts": ("N", ["[1, 2]", "[0, 3, 1]"], ["[]", "[5]", "[2, 1]", "[1, 2, 3, 4]", "[True, 2]"]),
@@ -120,12 +166,18 @@ X_USUAL = ["T()", "T()", "T(scale=0.5)"]
 X_OTHER = [
     "T(4)", "T(1)", "T(2)", "T(scale=-1.0)", "T(shift=-3.0)", "T(shift=5.0)", "T(dtype=torch.float64)", "T(grad=True)",
     "T(4).t()", "T(dtype=torch.int64)", "T(0)", "T(6)[::2]", "T(dtype=torch.float16)", "torch.ones(4)", "T(3).t().contiguous().t()",
-    "torch.full((3, 4), float('nan'))", "None",
+    "torch.full((3, 4), float('nan'))", "None", "nn.Parameter(T())", "T(grad=True) * 1", "T().requires_grad_()[1:]", "T(3)[:, :]",
+    "T()[0].expand(3, 4)", "T().numpy()", "T(dtype=torch.bool)", "T(dtype=torch.complex64)", "T().to_sparse()", "kept", "kept.T",
 ]  # fmt: skip
 CHANGES = {
     "global": ["globals().__setitem__('COUNT', 7)", "globals().__setitem__('SCALE', -1.0)", "globals().__setitem__('MODE', 0)", "TABLE.pop('b', None)", "globals().__setitem__('LAST', torch.ones(4))"],
     "closure": ["globals().__setitem__('SCALE', 4.0)"],
     "box": ["setattr(BOX, 'count', 9)", "setattr(BOX, 'total', torch.ones(1))", "BOX.items.clear()", "setattr(BOX, 'last', None)", "setattr(BOX, 'rate', 1)"],
+    "tree": ["globals().__setitem__('TREE', (torch.ones(4), None))", "globals().__setitem__('TREE', None)", "globals().__setitem__('TREE', ((TREE, TREE), TREE))"],
+    "dispatch": ["ACTIONS.reverse()", "ACTIONS.append(abs)", "globals().__setitem__('ACTIONS', (torch.neg, torch.relu))"],
+    "layers": ["setattr(NET, 'lin', nn.Linear(4, 4))", "NET.layers.append(nn.Linear(4, 4))", "setattr(NET.lin, 'weight', nn.Parameter(torch.ones(4, 4)))", "NET.lin.register_forward_hook(lambda m, i, o: LOG.append('hook'))", "NET.seq.append(nn.Tanh())", "setattr(NET.drop, 'p', 0.1)", "NET.bn.eval()", "NET.eval()", "setattr(NET, 'frozen', nn.Sigmoid())", "NET.lin.register_forward_pre_hook(lambda m, i: (i[0] * 2,))"],
+    "core": ["WEIGHT.mul_(2)", "globals().__setitem__('WEIGHT', torch.eye(4))", "torch.set_default_dtype(torch.float64)", "torch.set_default_dtype(torch.float32)", "globals().__setitem__('len', lambda v: 2)", "globals().pop('len', None)"],
+    "new": ["setattr(Child, 'scale', lambda self, v: v)", "setattr(BOX, 'extra', 1)", "setattr(Point, 'shifted', lambda self: self.v)"],
     "object": ["ITEM.rows.clear()", "setattr(ITEM, 'row', torch.ones(2))", "setattr(Item, 'made', 5)", "setattr(ITEM, 'size', 1)", "setattr(Item, 'half', staticmethod(lambda v: v))", "globals().__setitem__('PAIR', Pair(torch.zeros(4), 2))", "globals().__setitem__('apply', lambda g, v: v)"],
     "grad": ["NET.zero_grad()", "torch.set_grad_enabled(False)", "torch.set_grad_enabled(True)", "NET.lin.requires_grad_(False)"],
     "alias": ["globals().__setitem__('LAST', BOX.total)", "setattr(BOX, 'last', BOX.total)", "BOX.items.append(LAST)"],
@@ -133,6 +185,12 @@ CHANGES = {
     "host": ["LOG.clear()"],
     "random": ["torch.manual_seed(1)", "random.seed(1)"],
 }
+
+
+CONTEXTS = (
+    "torch.no_grad()", "torch.no_grad()", "torch.inference_mode()", "torch.autocast('cpu', torch.bfloat16)", "torch.enable_grad()",
+    "torch.random.fork_rng()", "warnings.catch_warnings()", "torch.set_grad_enabled(False)",
+)  # fmt: skip
 
 
 class _Module:
@@ -144,6 +202,12 @@ class _Module:
         if "alias" in self.topics:
             self.topics = [*{*self.topics, "inplace", "box", "global", "view"}]
             self.topics.sort()
+        if "new" in self.topics and "box" not in self.topics:
+            self.topics.append("box")
+        if "layers" in self.topics and "net" not in self.topics:
+            self.topics.append("net")
+        if "carry" in self.topics and "option" not in self.topics:
+            self.topics.append("option")
         if "grad" in self.topics and "net" not in self.topics:
             self.topics.append("net")
         self.calls: list[Template] = []
@@ -177,9 +241,14 @@ class _Module:
             "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
             "        self.lin = nn.Linear(4, 4)\n        self.seq = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Dropout(0.25))\n"
             "        self.bn = nn.BatchNorm1d(4)\n        self.drop = nn.Dropout(0.5)\n"
+            "        self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Tanh()])\n"
+            "        self.heads = nn.ModuleDict({'a': nn.Linear(4, 4), 'b': nn.Identity()})\n        self.frozen = nn.ReLU()\n"
             "        self.register_buffer('acc', torch.zeros(4))\n        self.steps = 0\n\n"
         )
         topics, self.topics = self.topics, [t for t in self.topics if t not in ("box", "net")]
+        self.parts[-1] += (
+            "    def stack(self, v):\n        for layer in self.layers:\n            v = layer(v)\n        return v\n\n"
+        )
         first = self.rng.choice((("self.steps += 1",), ("self.acc = self.acc + v.detach().sum(0)",), ()))
         self.function("def forward(self, v):", Scope({"V": ["v"]}), "V", self.rng.choice((1, 2)), "    ", first)
         self.topics = topics
@@ -227,7 +296,7 @@ class _Module:
         lines = ["def steps():", "    kept = T()", "    rows = R()"]
         usual = {"x": rng.choice(X_USUAL), **{n: rng.choice(PARAMETERS[n][1]) for n in chosen}}
         other = {"x": X_OTHER, **{n: PARAMETERS[n][2] for n in chosen}}
-        changes = [text for topic in self.topics for text in CHANGES.get(topic, ())]
+        changes = [text for topic in ["core", *self.topics] for text in CHANGES.get(topic, ())]
         calls = [dict(usual) for _ in range(3)]
         if rng.random() < 0.3:
             calls[1]["x"] = rng.choice(X_USUAL)
@@ -243,7 +312,10 @@ class _Module:
         lines.append("    return [")
         for number, call in enumerate(calls):
             text = ", ".join(call.values())
-            if number > 2 and changes and rng.random() < 0.35:
+            if number > 2 and rng.random() < 0.08:
+                context = rng.choice(CONTEXTS)
+                lines.append(f"        lambda f: under({context}, f, {text}),")
+            elif number > 2 and changes and rng.random() < 0.35:
                 lines.append(f"        lambda f: ({rng.choice(changes)}, f({text}))[1],")
             else:
                 lines.append(f"        ({text},),")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 TOPICS = (
     "inplace", "list", "dict", "box", "net", "global", "random", "host", "closure", "item", "option", "view", "text",
-    "numbers", "object", "grad", "alias", "jump",
+    "numbers", "object", "grad", "alias", "jump", "shape", "new", "carry", "dispatch", "layers", "tree", "module",
 )  # fmt: skip
 
 
@@ -53,7 +53,7 @@ LEAVES = {
 }
 
 EXPRESSIONS = {
-    "V": table("""
+    "V": table(r"""
 core 3| ($V + $V)
 core 2| ($V * $F)
 core 2| ($V * $I)
@@ -131,8 +131,36 @@ object| Item.make($V)
 grad  | NET.lin($V)
 grad  | $V.detach().requires_grad_()
 grad  | $V.detach()
+shape | $V[$V[:, 0] > $F]
+shape | $V[: $I % 4]
+shape | $V.new_full(($I % 4, 4), $F)
+shape | torch.cat([$V, $V])
+shape | $V[torch.nonzero($v.sum(-1) > 0).squeeze(-1)]
+shape | $V.unsqueeze(0)[0]
+shape | torch.zeros(len($V), 4)
+new   | Item($F)($V)
+new   | Child($F).scale($V)
+new   | Point($V, $I).shifted()
+new   | Point($V, n=$I).v
+dispatch 2| {'a': torch.relu, 'b': torch.tanh}.get($S, torch.sigmoid)($V)
+dispatch| (torch.relu if $B else torch.tanh)($V)
+dispatch| getattr(torch, $S + 'bs' if $S == 'a' else 'relu')($V)
+dispatch| partial(torch.mul, other=$F)($V)
+dispatch| reduce(torch.add, $L, $V)
+dispatch| ACTIONS[$I % 2]($V)
+layers 2| NET.stack($V)
+layers| NET.layers[$I % 2]($V)
+layers| NET.layers[-1]($V)
+layers| NET.heads['a']($V)
+layers| NET.heads[$S]($V)
+layers| NET.frozen($V)
+layers| F.batch_norm($V, None, None, training=True)
+layers| F.layer_norm($V, (4,))
+layers| F.dropout($V, $F, NET.training)
+tree 2| $V * walk(TREE).sum()
+tree  | $V + walk((TREE, $R))
 """),
-    "R": table("""
+    "R": table(r"""
 core 2| ($R + $R)
 core  | ($R * $F)
 core  | ($R - $I)
@@ -169,8 +197,13 @@ object| PAIR.row
 object| PAIR._replace(low=$F).row
 numbers| torch.tensor([float(i) for i in $N] + [0.0] * 4)[:4]
 grad  | NET.lin.bias
+tree  | walk(TREE)
+tree  | walk(($R, (None, $R)))
+layers| NET.heads['a'].bias
+new   | Item(0.5).row
+new   | Child($F).row
 """),
-    "W": table("""
+    "W": table(r"""
 core 2| $V.sum()
 core  | $V.mean()
 core  | $R.max()
@@ -181,7 +214,7 @@ core  | ($R @ $R)
 core  | $R[$I % 4]
 view  | $v[0, 0]
 """),
-    "I": table("""
+    "I": table(r"""
 core 2| ($I + $I)
 core  | ($I * 2)
 core  | ($I % 3)
@@ -220,8 +253,22 @@ object| Item.made
 object| getattr(ITEM, 'size', 3)
 object| getattr(ITEM, 'missing', $I)
 grad  | torch.is_grad_enabled() + 0
+tree  | size(TREE)
+new   | Point($V, $I).n
+new   | Child($F).double
+shape | ($V > $F).sum().item()
+shape | $V.nonzero().shape[0]
+shape | list($V.shape)[-1]
+layers| len(NET.layers)
+layers| sum(p.numel() for p in NET.heads.parameters())
+core  | ($I ** 2)
+core  | ($I - 2 ** 3)
+core  | abs($I)
+core  | ($I or $I)
+core  | ($I and $I)
+core  | (1 if isinstance($I, bool) else $I)
 """),
-    "F": table("""
+    "F": table(r"""
 core 2| ($F + $F)
 core  | ($F * $I)
 core  | ($I / 2)
@@ -238,8 +285,15 @@ numbers| ($F ** 2)
 numbers| ($I + 0.5)
 object| PAIR.low
 object| ITEM.rate
+core  | ($F or $F)
+core  | ($F // 0.5)
+core  | ($F % 0.7)
+core  | math.floor($F) + 0.5
+core  | math.sqrt(abs($F))
+layers| NET.drop.p
+layers| NET.bn.momentum
 """),
-    "B": table("""
+    "B": table(r"""
 core 2| ($I > $I)
 core  | ($I == $I)
 core  | ($I % 2 == 0)
@@ -283,8 +337,22 @@ grad  | (NET.lin.weight.grad is not None)
 core  | ($I != $I)
 core  | ($V.shape[0] > 2)
 core  | (len($v) == 3)
+alias 2| ($v is $v)
+alias | ($r is $r)
+alias | (BOX.total is LAST)
+alias | ($l is BOX.items)
+core  | (type($I) is int)
+core  | ($F != $F)
+core  | ($F is None)
+core  | (($B) is True)
+core  | (not ($W > $F))
+core  | all(t > 0 for t in $v[0])
+layers| any(p.requires_grad for p in NET.parameters())
+layers| isinstance(NET.layers[0], nn.Linear)
+shape | ($V.numel() > 4)
+carry | ($o is not None)
 """),
-    "L": table("""
+    "L": table(r"""
 core  | [$R, $R]
 core  | [$R]
 list  | [$R for _ in range($I % 3)]
@@ -310,7 +378,7 @@ view  | [$v[0], $v[1]]
 alias | [$r] * 2
 alias | [$r, $r.view(4)]
 """),
-    "D": table("""
+    "D": table(r"""
 core  | {'a': $R, 'b': $R}
 dict  | dict($d)
 dict  | {**$d, 'b': $R}
@@ -322,14 +390,14 @@ dict  | dict(a=$R, b=$R)
 dict  | ($d | {'b': $R})
 text  | {'a': $R, $S: $R}
 """),
-    "O": table("""
+    "O": table(r"""
 core  | None
 core  | $R
 option| ($R if $B else None)
 dict  | $d.get('b')
 box   | BOX.last
 """),
-    "S": table("""
+    "S": table(r"""
 core  | str($I)
 core 2| f'n{$i}'
 text  | f'{$f:.2f} {$i:>3}'
@@ -342,7 +410,7 @@ text  | ($S if $B else $S)
 text  | str($v.dtype)
 text  | repr($F)
 """),
-    "N": table("""
+    "N": table(r"""
 core  | [$I, $I]
 core  | list(range($I % 4))
 numbers| sorted($N)
@@ -355,7 +423,7 @@ numbers| $n[::-1]
 numbers| [i + j for i in $N[:3] for j in $N[:2]]
 item  | $r.int().tolist()
 """),
-    "C": table("""
+    "C": table(r"""
 object| ITEM.scale
 closure| (lambda t, c=$C: c(c(t)))
 closure| (lambda *ts: sum(ts))
@@ -368,7 +436,7 @@ net   | NET.seq
 """),
 }
 
-STATEMENTS = table("""
+STATEMENTS = table(r"""
 core 6| $@V = $V
 core 2| $@R = $R
 core 2| $@W = $W
@@ -532,10 +600,69 @@ grad  | NET.lin.bias.data = NET.lin.bias.data * $F
 grad  | nn.utils.clip_grad_norm_(NET.parameters(), 1.0)
 host  | warnings.warn('generated')
 host  | warnings.warn(f'at {$i}')
+carry 4| $@O = $R if $o is None else $o + $R
+carry 2| if $o is None: $@O = $R
+carry | $r, $@R = $R, $r
+carry 2| $@R, $@R = $R, $R
+carry | $w = $w + $v.sum()
+carry | $@V = $v if $o is None else $v + $o
+carry | $l = $l + [$R]
+carry | $f = $f + $w
+carry | $i = $i / 1
+carry | $i = $w
+carry | $r = $r[None]
+shape | $v.t_()
+shape | $v.unsqueeze_(0)
+shape | $v.squeeze_()
+shape | $v.transpose_(0, 1)
+shape | $v.resize_(1, 4)
+shape | $v.data = $V
+shape | $@V = $v[$v[:, 0] > $F]
+shape | assert $v.shape[0] > 1
+new   | $@R = Item($F).row
+new   | BOX.last = Item($F).row
+new   | BOX.child = Child($F)
+new   | $@I = getattr(BOX, 'child', ITEM).double
+new   | BOX.point = Point($V, $I)
+new   | del BOX.extra
+new   | BOX.extra = $F
+new   | $@B = hasattr(BOX, 'extra')
+dispatch| ACTIONS.append(ACTIONS[$I])
+dispatch| ACTIONS[0] = $C
+dispatch| $@C = BOX.step if $B else torch.neg
+dispatch| $@C = h0 if $B else torch.neg
+layers| for layer in NET.layers: $v = layer($v)
+layers| for name, p in NET.named_parameters(): $@W = p.sum()
+layers| NET.layers[0].weight.data.mul_($F)
+layers| NET.drop.p = 0.25
+layers| NET.bn.eval()
+layers| NET.bn.running_mean.zero_()
+layers| NET.extra = $R
+layers| NET.bn.reset_running_stats()
+tree  | $@R = walk(TREE, $I)
+random| $@I = random.randrange(4)
+random| $@R = torch.randperm(4) * $F
+random| $@V = $v[torch.randint(0, 3, (3,))]
+random| torch.nn.init.uniform_($v)
+random| $@V = torch.normal($v, 1.0)
+host  | time.time()
+host  | $@I = len(sys.argv) * 0
+host  | print($v)
+host  | print(*$L, sep='|')
+host  | sys.stdout.write($S)
+closure| $@C = lambda t, keep=$v: t + keep
+closure| $@C = [(lambda t: t * i) for i in range(3)][$I % 3]
+object| ITEM.rows.append($R)
+object| ITEM.rows[0] += $R
+object| for t in ITEM: $@R = t
+object| try: $@R = ITEM[$I]\nexcept IndexError as error: LOG.append(str(error))
+core  | del $v; $@V = torch.ones(3, 4)
+core  | try: $@V = $v + $v[:, :$I]\nexcept RuntimeError: $@V = $v
+core  | try: $v.add_(1).view(-1)[$I] += $F\nfinally: $@F = $F
 """)
 
 # What fails for some inputs; written inside try, and now and then outside.
-RISKY = table("""
+RISKY = table(r"""
 core  | $@V = $v @ torch.ones($I, 4)
 core  | $@V = $v + torch.ones($v.shape[0] % 3 + 1, 4)
 core  | $@R = $v[$I]
@@ -547,4 +674,14 @@ core  | $@R = $d['b']
 core  | $v.view(-1)[$I] = 1.0
 core  | $@W = $o.sum()
 core  | raise ValueError('generated', $I)
+core  | $@V = $v.add_(1) + torch.ones($I % 5 + 1, 4)
+core  | $@W = BOX.step($r)[$I]
+core  | LOG.append(1); $@R = $v[$I]
+core  | print('risk'); $@V = $v.view(2, $I)
+core  | $@I = {0: 1, 2: 3}[$I]
+core  | $@V, $@V = $v.split($I)
+core  | $@F = math.sqrt($F)
+core  | $@R = next(iter($l))
+core  | $@I = int($W)
+core  | $@F = math.log($W)
 """)

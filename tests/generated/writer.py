@@ -170,7 +170,8 @@ class Writer:
         for _ in range(20):
             filled = self.fill(self.choose(weighed).text, depth, changing=True)
             if filled is not None:
-                self.emit(filled)
+                for line in filled.split("\\n"):
+                    self.emit(line)
                 return
         self.emit(f"{self.target('V')} = torch.ones(3, 4)")
 
