@@ -5,7 +5,11 @@ Every code is declared once with ``define``, so that a test can ask whether each
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, cast
 
 from janusc.registry import Registry
 from janusc.source import Span
@@ -66,3 +70,20 @@ class Refusal(JanusError):
 
 class JanusWarning(UserWarning):
     """The category of every warning that janusc itself gives."""
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Nothing warns inside: what the compiler does for itself, such as compiling the user's source anew.
+
+    ``warnings.catch_warnings`` would also make Python forget which warnings have been shown once already.
+    """
+    rule = ("ignore", None, Warning, None, 0)
+    filters = cast(list[Any], warnings.filters)
+    filters.insert(0, rule)
+    try:
+        yield
+    finally:
+        place = next((index for index, item in enumerate(filters) if item is rule), None)
+        if place is not None:
+            del filters[place]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import inspect
 import time
 import types
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from janusc import marks
-from janusc.diagnostics import Diagnostic
+from janusc.diagnostics import Diagnostic, silenced
 from janusc.frontend.outline import outline
 from janusc.frontend.parse import ParsedFunction
 from janusc.lowering.ir import Chain, Effect, Segment
@@ -21,6 +20,7 @@ from janusc.options import Options
 from janusc.runtime.emit import emit
 from janusc.runtime.interpreter import run_chain
 from janusc.sentinels import MISS
+from janusc.source import Span
 from janusc.typeinfer.profile import Profile
 
 
@@ -54,8 +54,7 @@ def convert(
     signature = signature_of(function)
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silenced():
         lowered = lower(parsed, function, bound.arguments, profile, original_of, marks.is_opaque)
     chain = optimise(lowered.chain, enabled=options.passes)
     hosts = {h.key: _outlined(parsed, h) for h in lowered.hosts}
@@ -100,6 +99,8 @@ def _executable(
             abort_hooks=options.abort_hooks,
             backend=options.backend,
             module=function.__module__ or "janusc.emitted",
+            registry=function.__globals__.get("__warningregistry__"),
+            origin=Span(parsed.filename, parsed.code.co_firstlineno),
         )
         return made.run, made.source
 

@@ -60,6 +60,14 @@ def _bits(tensor: torch.Tensor) -> torch.Tensor:
     return flat.clone(memory_format=torch.contiguous_format).view(torch.uint8)
 
 
+def is_leaf(tensor: torch.Tensor) -> bool | None:
+    """Whether autograd knows the tensor as a leaf; None for a view that inference mode has made unusable."""
+    try:
+        return tensor.is_leaf
+    except RuntimeError:
+        return None
+
+
 class Snapshot:
     """A walk over objects; ``facts`` is the table, ``tensors`` every tensor met with its path, in order."""
 
@@ -102,7 +110,7 @@ class Snapshot:
         self.facts[f"{path}.shape"] = tuple(value.shape)
         self.facts[f"{path}.device"] = str(value.device)
         self.facts[f"{path}.requires_grad"] = value.requires_grad
-        self.facts[f"{path}.is_leaf"] = value.is_leaf
+        self.facts[f"{path}.is_leaf"] = leaf = is_leaf(value)
         if value.layout == torch.strided and value.device.type != "meta":
             self.facts[f"{path}.stride"] = value.stride()
             self.facts[f"{path}.storage_offset"] = value.storage_offset()
@@ -110,8 +118,10 @@ class Snapshot:
             if storage.nbytes():
                 self.facts[f"{path}.storage"] = self._storages.setdefault(storage.data_ptr(), path)
         if value.device.type != "meta":
-            self.facts[path] = TensorFact(value.detach().clone().as_subclass(torch.Tensor))
-        if value.is_leaf and value.grad is not None:
+            copied = value.detach().clone()
+            plain = type(copied) is torch.Tensor  # of a sparse one there is no plain view
+            self.facts[path] = TensorFact(copied if plain else copied.as_subclass(torch.Tensor))
+        if leaf and value.grad is not None:
             self.visit(f"{path}.grad", value.grad)
         for name, attribute in vars(value).items():
             self.visit(f"{path}.{name}", attribute)

@@ -30,7 +30,7 @@ import torch
 
 import janusc
 from janusc.diagnostics import JanusWarning
-from janusc.snapshot import Fact, Snapshot, TensorFact, named_globals
+from janusc.snapshot import Fact, Snapshot, TensorFact, is_leaf, named_globals
 
 __all__ = ["Call", "Difference", "Trace", "World", "assert_equivalent", "differences", "record"]
 
@@ -233,7 +233,7 @@ class _Run:
         snapshot = Snapshot()
         for name, value in {**self.world.observed, **arguments}.items():
             snapshot.visit(name, value)
-        leaves = [(path, t) for path, t in snapshot.tensors if t.is_leaf and t.requires_grad]
+        leaves = [(path, t) for path, t in snapshot.tensors if is_leaf(t) and t.requires_grad]
         for number, earlier in enumerate(self.results, 1):
             snapshot.visit(f"result of call {number}", earlier)
         known = len(snapshot.tensors)
@@ -245,7 +245,7 @@ class _Run:
 
 def _gradients(outputs: Sequence[Any], leaves: Sequence[tuple[str, Any]]) -> dict[str, Fact]:
     """Gradients of a weighted sum of the outputs, so that no symmetry of the sum hides a difference."""
-    outputs = [t for t in outputs if t.grad_fn is not None]
+    outputs = [t for t in outputs if is_leaf(t) is False]
     if not outputs or not leaves:
         return {}
     weights = [torch.linspace(1, 2, t.numel()).to(t.dtype).reshape(t.shape) for t in outputs]

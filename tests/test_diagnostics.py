@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import linecache
+import warnings
 
 import pytest
 
-from janusc.diagnostics import CODES, Diagnostic, JanusError, JanusWarning, Refusal, define
+from janusc.diagnostics import CODES, Diagnostic, JanusError, JanusWarning, Refusal, define, silenced
 from janusc.source import Span
 
 linecache.cache["<four parts>"] = (1, None, ["def f(x):\n", "    return x\n"], "<four parts>")
@@ -39,3 +40,16 @@ def test_a_warning_can_be_filtered_as_a_user_warning() -> None:
 def test_a_code_is_declared_once() -> None:
     with pytest.raises(KeyError):
         define(next(iter(CODES)), "again")
+
+
+def test_silence_keeps_what_python_knows_of_warnings_shown_once() -> None:
+    space: dict[str, object] = {"warnings": warnings}
+    shown: list[warnings.WarningMessage] = []
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("default")
+        for _ in range(2):
+            exec("warnings.warn('once')", space)
+            with silenced():
+                warnings.warn("never", stacklevel=1)
+    assert [str(w.message) for w in shown] == ["once"]
+    assert not any(rule[:3] == ("ignore", None, Warning) for rule in warnings.filters[:1])

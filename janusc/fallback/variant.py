@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from janusc.diagnostics import Diagnostic
-from janusc.fallback import places
 from janusc.lowering.ir import Chain
 from janusc.sentinels import MISS
 from janusc.source import Span
@@ -72,10 +71,8 @@ class Variant:
 
     def _failing_span(self, error: Exception) -> Span | None:
         """The user's line that the emitted code was at when the error was raised."""
-        trace, made = error.__traceback__, self.made
-        if trace is None or made is None:
-            return None
-        return places.span_of_emitted_line(made.source, trace.tb_lineno, made.chain)
+        trace = error.__traceback__
+        return None if trace is None else Span(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
 
 
 def _missing(*args: Any, **kwargs: Any) -> Any:

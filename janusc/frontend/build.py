@@ -16,6 +16,7 @@ from typing import Any
 
 import gast
 
+from janusc.diagnostics import silenced
 from janusc.frontend import names
 from janusc.frontend.capture import FUTURE_FLAGS
 from janusc.frontend.parse import ParsedFunction
@@ -81,7 +82,8 @@ def compile_function(
     module = gast.gast_to_ast(gast.Module(body=[factory], type_ignores=[]))
     ast.fix_missing_locations(module)
     flags = parsed.code.co_flags & FUTURE_FLAGS
-    compiled = compile(module, parsed.filename, "exec", flags, dont_inherit=True)
+    with silenced():
+        compiled = compile(module, parsed.filename, "exec", flags, dont_inherit=True)
     code = _inner_code(_inner_code(compiled, _FACTORY), _INNER)
     code = _requalify(code, f"{_FACTORY}.<locals>.{_INNER}", parsed.qualname)
     nested = parsed.code.co_flags & inspect.CO_NESTED

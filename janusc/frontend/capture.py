@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from janusc.diagnostics import Diagnostic, Refusal, define
+from janusc.diagnostics import Diagnostic, Refusal, define, silenced
 from janusc.source import Span
 
 NO_SOURCE = define("JC101", "the source of the function can't be read")
@@ -204,7 +204,8 @@ def _read_file(code: types.CodeType, module_globals: dict[str, Any]) -> _File:
 
 def _parse_file(lines: list[str], filename: str, flags: int) -> _File:
     # the future flags are given to the parser as well: they may come from outside the text, as in a doctest
-    tree: Any = compile("".join(lines), filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+    with silenced():
+        tree: Any = compile("".join(lines), filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
     return _File(filename, flags, lines, tree, tuple(_imports(tree.body)))
 
 
@@ -256,7 +257,8 @@ def _compile(file: _File, statements: list[ast.stmt]) -> types.CodeType:
     """Some top-level statements of a file compiled, with its imports in front."""
     imports = [node for node in file.imports if statements is not file.tree.body]
     module = ast.Module(body=[*imports, *statements], type_ignores=[])
-    code: types.CodeType = compile(module, file.name, "exec", file.flags, dont_inherit=True)
+    with silenced():
+        code: types.CodeType = compile(module, file.name, "exec", file.flags, dont_inherit=True)
     return code
 
 

@@ -147,10 +147,22 @@ def summed(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if isinstance(args[0], Sym) and args[0].is_tensor:
             raise lo.refuse_call(codes.OPAQUE_CALL, "sum over a tensor")
         return emit(lo, ops.BUILTIN_READ, "sum", (arg(lo, args[0]), arg(lo, start)), sample)
+    if not _adds_exactly([start, *items]):
+        return host_node(lo, sum, [TupleV(tuple(items)), start], {})
     total = start
     for item in items:
         total = binary(lo, "add", total, item)
     return total
+
+
+def _adds_exactly(items: list[Any]) -> bool:
+    """Whether ``sum`` adds these one by one: floats before the first tensor are summed with compensation since 3.12."""
+    for item in items:
+        if isinstance(item, Sym) and item.is_tensor:
+            return True
+        if exact_type(item) not in (int, bool):
+            return False
+    return True
 
 
 @builtin(len)

@@ -1,4 +1,4 @@
-"""From a chain to a Python function: readable source, compiled, and known to ``linecache``.
+"""From a chain to a Python function: readable source, compiled under the user's own file and lines.
 
 Shape of a function of one transaction::
 
@@ -21,18 +21,17 @@ runs eagerly: for the first segment the user's function itself, for a later one 
 
 from __future__ import annotations
 
+import ast
 import builtins
 import inspect
-import itertools
 import keyword
-import linecache
 import re
-import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
+from janusc.diagnostics import silenced
 from janusc.lowering.effects import COMMIT_WRITES
 from janusc.lowering.ir import FUNCTION, Chain, Graph, HostRange, Segment, Value, walk
 from janusc.runtime import regions, rng, transaction
@@ -41,6 +40,7 @@ from janusc.runtime.backends.base import BACKENDS, Backend
 from janusc.runtime.transaction import Listener
 from janusc.runtime.writer import Writer, tuple_text
 from janusc.sentinels import MISS, UNBOUND, Sentinel
+from janusc.source import Span
 from janusc.types import HostType
 
 DEFAULT = Sentinel("DEFAULT")
@@ -55,7 +55,6 @@ _EXECUTION = {
     "_jc_flush_prints": transaction.flush_prints,
     "_jc_save_rng": rng.save_rng,
 }
-_serial = itertools.count(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +63,6 @@ class Executable:
 
     source: str
     run: Callable[..., Any]
-    filename: str
 
 
 def emit(
@@ -77,32 +75,60 @@ def emit(
     abort_hooks: bool = False,
     backend: Backend | str = AUTO,
     module: str = "janusc.emitted",
+    registry: dict[Any, Any] | None = None,
+    origin: Span = Span("<janusc>", 1),
 ) -> Executable:
     """Write and compile the entry function of a chain.
 
     ``hosts`` has the outlined statements by key: functions, or templates whose ``bind(function)`` is one. ``listener``
     is told of transactions that failed. ``abort_hooks`` lets ``force_abort`` fail a check. ``backend`` is one, or its
-    name. ``module`` is the name that warnings raised from emitted lines are filed under.
+    name. ``module`` is the name that warnings raised from emitted lines are filed under, ``registry`` that
+    module's record of warnings given, ``origin`` the place of the user's function, whose lines the emitted ones get.
     """
     chosen = BACKENDS[backend] if isinstance(backend, str) else backend
     short = re.sub(r"\W", "_", name.rpartition(".")[2]).strip("_") or "function"
     short = f"{short}_" if keyword.iskeyword(short) else short
     writer = Writer(chain.objects, [FUNCTION, short, *parameters.parameters], chosen, abort_hooks)
     writer.namespace.update(_EXECUTION, _jc_listener=listener)
+    if registry is not None:
+        writer.namespace["__warningregistry__"] = registry
     _Entry(writer, chain, parameters, hosts).write(short)
-    filename = f"<janusc {name} #{next(_serial)}>"
-    source = "\n".join([*(f"# {line}" for line in writer.legend), *writer.lines, ""])
-    return Executable(source, _build(source, filename, short, name, module, writer.namespace), filename)
+    source = "\n".join([*writer.lines, ""])
+    legend = "".join(f"# {line}\n" for line in writer.legend)
+    run = _build(source, lines_of(writer.spans, origin), origin, short, name, module, writer.namespace)
+    return Executable(legend + source, run)
 
 
-def _build(source: str, filename: str, short: str, name: str, module: str, namespace: dict[str, Any]) -> FunctionType:
+def lines_of(spans: Sequence[Span | None], origin: Span) -> list[int]:
+    """The user's line for each emitted line; what comes from another file counts as the line that called for it."""
+    line, lines = origin.line, []
+    for span in spans:
+        if span is not None and span.filename == origin.filename:
+            line = span.line
+        lines.append(line)
+    return lines
+
+
+def _build(
+    source: str, lines: Sequence[int], origin: Span, short: str, name: str, module: str, namespace: dict[str, Any]
+) -> FunctionType:
+    """Compile emitted source so that warnings, tracebacks and profilers name the user's file, lines and function."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if hasattr(node, "lineno"):
+            node.lineno = node.end_lineno = lines[node.lineno - 1]
+            node.col_offset = node.end_col_offset = 0
     namespace.update(__name__=module, __builtins__=builtins)
-    exec(compile(source, filename, "exec", dont_inherit=True), namespace)
+    with silenced():
+        code = compile(tree, origin.filename, "exec", dont_inherit=True)
+    exec(code, namespace)
     # Taken out, so that the function and its globals are no cycle.
     run: FunctionType = namespace.pop(short)
+    named: dict[str, Any] = {"co_name": name.rpartition(".")[2] or short}
+    if hasattr(run.__code__, "co_qualname"):
+        named["co_qualname"] = name
+    run.__code__ = run.__code__.replace(**named)
     run.__qualname__ = name
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    weakref.finalize(run, linecache.cache.pop, filename, None).atexit = False
     return run
 
 

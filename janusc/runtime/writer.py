@@ -50,6 +50,7 @@ class Writer:
         self, objects: dict[str, Any], reserved: Iterable[str], backend: Backend, abort_hooks: bool = False
     ) -> None:
         self.lines: list[str] = []
+        self.spans: list[Span | None] = []  # of each line, the user's line it stands for
         self.namespace: dict[str, Any] = {}
         self.legend: list[str] = []  # what the bound names stand for, where they do not say it themselves
         self.backend = backend
@@ -73,6 +74,7 @@ class Writer:
         """One line at the current indentation, with the user's line as a comment."""
         remark = self._remark(span) if span is not None else ""
         self.lines.append(f"{self._margin}{text}{remark}")
+        self.spans.append(span)
         self._tail = len(remark)
 
     def release(self, names: Iterable[str], same_line: bool) -> None:

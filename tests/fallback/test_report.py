@@ -102,8 +102,3 @@ def test_sites_of_other_functions_are_found_by_their_module():
     assert places.span_of_site("no site", "other", "other.py") is None
 
 
-def test_emitted_lines_lead_to_the_users():
-    line = f"    v1 = x + 1  # {LINE + 1}: y = x + 1"
-    assert places.span_of_emitted_line(f"def f():\n{line}\n", 2, chain()) == span(1)
-    assert places.span_of_emitted_line(f"def f():\n{line}\n", 1, chain()) is None
-    assert places.span_of_emitted_line(f"def f():\n{line}\n", 9, chain()) is None

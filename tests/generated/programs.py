@@ -4,160 +4,54 @@ from __future__ import annotations
 
 import random
 
-from .tables import TOPICS, Template
+from .expressions import TOPICS, Template
+from .prelude import prelude
 from .writer import Scope, Writer
 
-HEAD = '''\
-import math
-import os
-import random
-import sys
-import time
-import warnings
-from collections import OrderedDict, namedtuple
-from dataclasses import dataclass
-from functools import partial, reduce
-import numpy
-import torch
-from torch import nn
-from torch.nn import functional as F
-
-LOG = []
-COUNT = 0
-SCALE = 1.5
-MODE = True
-LAST = torch.zeros(4)
-TABLE = {"a": torch.ones(4), "b": torch.arange(4.0)}
-WEIGHT = torch.linspace(-1, 1, 16).reshape(4, 4)
-Pair = namedtuple("Pair", "row low")
-PAIR = Pair(torch.ones(4), 0.75)
-
-
-class Manager:
-    def __init__(self, name):
-        self.name = name
-
-    def __enter__(self):
-        LOG.append(self.name)
-        return LOG
-
-    def __exit__(self, kind, error, trace):
-        LOG.append(kind and kind.__name__)
-        return kind is ValueError
-
-
-class Item:
-    made = 0
-
-    def __init__(self, rate):
-        self.rate = rate
-        self.row = torch.ones(4)
-        self.rows = [torch.ones(4), torch.zeros(4)]
-        Item.made += 1
-
-    @property
-    def double(self):
-        return len(self.rows) * 2
-
-    @double.setter
-    def double(self, value):
-        self.rows = self.rows[:1] + [torch.full((4,), float(value))]
-
-    @classmethod
-    def make(cls, v):
-        return v * cls.made
-
-    @staticmethod
-    def half(v):
-        return v / 2
-
-    def scale(self, v):
-        self.rate += 0.5
-        return self.half(v) * self.rate
-
-    def __call__(self, v, n=1):
-        return v + self.row * n
-
-    def __add__(self, v):
-        return v + self.rate
-
-    def __len__(self):
-        return len(self.rows)
-
-    def __getitem__(self, index):
-        return self.rows[index]
-
-    def __setitem__(self, index, row):
-        self.rows[index] = row
-
-    def __delitem__(self, index):
-        del self.rows[index]
-
-
-class Child(Item):
-    def __init__(self, rate):
-        super().__init__(rate)
-        self.rows.append(self.row * rate)
-
-    def scale(self, v):
-        return super().scale(v) + self.rows[-1]
-
-
-@dataclass
-class Point:
-    v: torch.Tensor
-    n: int = 1
-
-    def shifted(self):
-        return self.v + self.n
-
-
-ITEM = Item(0.5)
-TREE = (torch.ones(4), (None, (torch.arange(4.0), None)))
-ACTIONS = [torch.relu, torch.neg]
-
-
-def walk(tree, depth=5):
-    if tree is None or depth < 0:
-        return torch.zeros(4)
-    if isinstance(tree, torch.Tensor):
-        return tree * 2
-    left, right = tree
-    return torch.tanh(walk(left, depth - 1) + walk(right, depth - 1))
-
-
-def size(tree):
-    if isinstance(tree, tuple):
-        return sum(size(t) for t in tree)
-    return 0 if tree is None else 1
-
-
-def under(context, function, *args):
-    with context:
-        return function(*args)
-
-
-def apply(function, *args):
-    return function(*args)
-
-
-def T(rows=3, scale=1.0, shift=0.25, dtype=torch.float32, grad=False):
-    values = torch.linspace(-1, 1, rows * 4).reshape(rows, 4) * scale + shift
-    return values.to(dtype).requires_grad_(grad)
-
-
-def R(scale=1.0):
-    return torch.tensor([0.5, -1.0, 2.0, 0.25]) * scale
-
-'''
-
 PARAMETERS = {
-    "y": ("V", ["T(shift=-0.5)", "T(scale=2.0)"], ["T(4)", "T(1)", "T(dtype=torch.float64)", "T(grad=True)", "T(shift=9.0)", "T(3, -1.0)"]),
+    "y": (
+        "V",
+        ["T(shift=-0.5)", "T(scale=2.0)"],
+        ["T(4)", "T(1)", "T(dtype=torch.float64)", "T(grad=True)", "T(shift=9.0)", "T(3, -1.0)"],
+    ),
     "k": ("I", ["2", "2"], ["0", "1", "3", "-2", "5", "True", "2.0", "2**40", "numpy.int64(2)", "torch.tensor(2)"]),
-    "s": ("F", ["0.5", "0.5"], ["1.5", "-2.0", "0.0", "-0.0", "3", "float('nan')", "float('inf')", "numpy.float64(0.5)", "torch.tensor(0.5)"]),
+    "s": (
+        "F",
+        ["0.5", "0.5"],
+        ["1.5", "-2.0", "0.0", "-0.0", "3", "float('nan')", "float('inf')", "numpy.float64(0.5)", "torch.tensor(0.5)"],
+    ),
     "flag": ("B", ["True", "True"], ["False", "0", "torch.tensor(True)", "None"]),
-    "items": ("L", ["[R(), R(2.0)]", "[R(), R(-1.0)]"], ["[]", "[R()]", "[R(), R(), R(3.0)]", "[R()] * 2", "[R(-2.0)]", "[kept[0], kept[1]]", "list(kept)", "[rows] * 3", "(R(), R(2.0))", "torch.ones(2, 4)", "[R(), None]", "kept"]),
-    "table": ("D", ["{'a': R(), 'b': R(2.0)}"], ["{'a': R()}", "{'b': R(), 'a': R()}", "{}", "{'a': R(), 'b': R(), 'c': R()}", "OrderedDict(a=R(), b=R(2.0))", "{'a': rows, 'b': rows}", "{'a': kept[0], 'b': kept}"]),
+    "items": (
+        "L",
+        ["[R(), R(2.0)]", "[R(), R(-1.0)]"],
+        [
+            "[]",
+            "[R()]",
+            "[R(), R(), R(3.0)]",
+            "[R()] * 2",
+            "[R(-2.0)]",
+            "[kept[0], kept[1]]",
+            "list(kept)",
+            "[rows] * 3",
+            "(R(), R(2.0))",
+            "torch.ones(2, 4)",
+            "[R(), None]",
+            "kept",
+        ],
+    ),
+    "table": (
+        "D",
+        ["{'a': R(), 'b': R(2.0)}"],
+        [
+            "{'a': R()}",
+            "{'b': R(), 'a': R()}",
+            "{}",
+            "{'a': R(), 'b': R(), 'c': R()}",
+            "OrderedDict(a=R(), b=R(2.0))",
+            "{'a': rows, 'b': rows}",
+            "{'a': kept[0], 'b': kept}",
+        ],
+    ),
     "opt": ("O", ["None", "R()"], ["R()", "None", "R(-1.0)", "rows", "kept[0]"]),
     "name": ("S", ["'a'", "'b'"], ["'c'", "''", "'a'"]),
     "counts": ("N", ["[1, 2]", "[0, 3, 1]"], ["[]", "[5]", "[2, 1]", "[1, 2, 3, 4]", "[True, 2]"]),
@@ -165,32 +59,129 @@ PARAMETERS = {
 X_USUAL = ["T()", "T()", "T(scale=0.5)"]
 X_OTHER = [
     "T(4)", "T(1)", "T(2)", "T(scale=-1.0)", "T(shift=-3.0)", "T(shift=5.0)", "T(dtype=torch.float64)", "T(grad=True)",
-    "T(4).t()", "T(dtype=torch.int64)", "T(0)", "T(6)[::2]", "T(dtype=torch.float16)", "torch.ones(4)", "T(3).t().contiguous().t()",
-    "torch.full((3, 4), float('nan'))", "None", "nn.Parameter(T())", "T(grad=True) * 1", "T().requires_grad_()[1:]", "T(3)[:, :]",
-    "T()[0].expand(3, 4)", "T().numpy()", "T(dtype=torch.bool)", "T(dtype=torch.complex64)", "T().to_sparse()", "kept", "kept.T",
+    "T(4).t()", "T(dtype=torch.int64)", "T(0)", "T(6)[::2]", "T(dtype=torch.float16)", "torch.ones(4)",
+    "T(3).t().contiguous().t()",
+    "torch.full((3, 4), float('nan'))", "None", "nn.Parameter(T())", "T(grad=True) * 1",
+    "T().requires_grad_()[1:]", "T(3)[:, :]",
+    "T()[0].expand(3, 4)", "T().numpy()", "T(dtype=torch.bool)", "T(dtype=torch.complex64)", "T().to_sparse()",
+    "kept", "kept.T",
 ]  # fmt: skip
 CHANGES = {
-    "global": ["globals().__setitem__('COUNT', 7)", "globals().__setitem__('SCALE', -1.0)", "globals().__setitem__('MODE', 0)", "TABLE.pop('b', None)", "globals().__setitem__('LAST', torch.ones(4))"],
+    "global": [
+        "globals().__setitem__('COUNT', 7)",
+        "globals().__setitem__('SCALE', -1.0)",
+        "globals().__setitem__('MODE', 0)",
+        "TABLE.pop('b', None)",
+        "globals().__setitem__('LAST', torch.ones(4))",
+    ],
     "closure": ["globals().__setitem__('SCALE', 4.0)"],
-    "box": ["setattr(BOX, 'count', 9)", "setattr(BOX, 'total', torch.ones(1))", "BOX.items.clear()", "setattr(BOX, 'last', None)", "setattr(BOX, 'rate', 1)"],
-    "tree": ["globals().__setitem__('TREE', (torch.ones(4), None))", "globals().__setitem__('TREE', None)", "globals().__setitem__('TREE', ((TREE, TREE), TREE))"],
-    "dispatch": ["ACTIONS.reverse()", "ACTIONS.append(abs)", "globals().__setitem__('ACTIONS', (torch.neg, torch.relu))"],
-    "layers": ["setattr(NET, 'lin', nn.Linear(4, 4))", "NET.layers.append(nn.Linear(4, 4))", "setattr(NET.lin, 'weight', nn.Parameter(torch.ones(4, 4)))", "NET.lin.register_forward_hook(lambda m, i, o: LOG.append('hook'))", "NET.seq.append(nn.Tanh())", "setattr(NET.drop, 'p', 0.1)", "NET.bn.eval()", "NET.eval()", "setattr(NET, 'frozen', nn.Sigmoid())", "NET.lin.register_forward_pre_hook(lambda m, i: (i[0] * 2,))"],
-    "core": ["WEIGHT.mul_(2)", "globals().__setitem__('WEIGHT', torch.eye(4))", "torch.set_default_dtype(torch.float64)", "torch.set_default_dtype(torch.float32)", "globals().__setitem__('len', lambda v: 2)", "globals().pop('len', None)"],
-    "new": ["setattr(Child, 'scale', lambda self, v: v)", "setattr(BOX, 'extra', 1)", "setattr(Point, 'shifted', lambda self: self.v)"],
-    "object": ["ITEM.rows.clear()", "setattr(ITEM, 'row', torch.ones(2))", "setattr(Item, 'made', 5)", "setattr(ITEM, 'size', 1)", "setattr(Item, 'half', staticmethod(lambda v: v))", "globals().__setitem__('PAIR', Pair(torch.zeros(4), 2))", "globals().__setitem__('apply', lambda g, v: v)"],
-    "grad": ["NET.zero_grad()", "torch.set_grad_enabled(False)", "torch.set_grad_enabled(True)", "NET.lin.requires_grad_(False)"],
+    "box": [
+        "setattr(BOX, 'count', 9)",
+        "setattr(BOX, 'total', torch.ones(1))",
+        "BOX.items.clear()",
+        "setattr(BOX, 'last', None)",
+        "setattr(BOX, 'rate', 1)",
+    ],
+    "tree": [
+        "globals().__setitem__('TREE', (torch.ones(4), None))",
+        "globals().__setitem__('TREE', None)",
+        "globals().__setitem__('TREE', ((TREE, TREE), TREE))",
+    ],
+    "dispatch": [
+        "ACTIONS.reverse()",
+        "ACTIONS.append(abs)",
+        "globals().__setitem__('ACTIONS', (torch.neg, torch.relu))",
+    ],
+    "layers": [
+        "setattr(NET, 'lin', nn.Linear(4, 4))",
+        "NET.layers.append(nn.Linear(4, 4))",
+        "setattr(NET.lin, 'weight', nn.Parameter(torch.ones(4, 4)))",
+        "NET.lin.register_forward_hook(lambda m, i, o: LOG.append('hook'))",
+        "NET.seq.append(nn.Tanh())",
+        "setattr(NET.drop, 'p', 0.1)",
+        "NET.bn.eval()",
+        "NET.eval()",
+        "setattr(NET, 'frozen', nn.Sigmoid())",
+        "NET.lin.register_forward_pre_hook(lambda m, i: (i[0] * 2,))",
+    ],
+    "core": [
+        "WEIGHT.mul_(2)",
+        "globals().__setitem__('WEIGHT', torch.eye(4))",
+        "torch.set_default_dtype(torch.float64)",
+        "torch.set_default_dtype(torch.float32)",
+        "globals().__setitem__('len', lambda v: 2)",
+        "globals().pop('len', None)",
+    ],
+    "new": [
+        "setattr(Child, 'scale', lambda self, v: v)",
+        "setattr(BOX, 'extra', 1)",
+        "setattr(Point, 'shifted', lambda self: self.v)",
+    ],
+    "object": [
+        "ITEM.rows.clear()",
+        "setattr(ITEM, 'row', torch.ones(2))",
+        "setattr(Item, 'made', 5)",
+        "setattr(ITEM, 'size', 1)",
+        "setattr(Item, 'half', staticmethod(lambda v: v))",
+        "globals().__setitem__('PAIR', Pair(torch.zeros(4), 2))",
+        "globals().__setitem__('apply', lambda g, v: v)",
+    ],
+    "grad": [
+        "NET.zero_grad()",
+        "torch.set_grad_enabled(False)",
+        "torch.set_grad_enabled(True)",
+        "NET.lin.requires_grad_(False)",
+    ],
     "alias": ["globals().__setitem__('LAST', BOX.total)", "setattr(BOX, 'last', BOX.total)", "BOX.items.append(LAST)"],
-    "net": ["NET.eval()", "NET.train()", "setattr(NET, 'steps', 4)", "NET.double()", "setattr(NET, 'acc', torch.ones(1))", "NET.lin.requires_grad_(False)"],
+    "net": [
+        "NET.eval()",
+        "NET.train()",
+        "setattr(NET, 'steps', 4)",
+        "NET.double()",
+        "setattr(NET, 'acc', torch.ones(1))",
+        "NET.lin.requires_grad_(False)",
+    ],
     "host": ["LOG.clear()"],
     "random": ["torch.manual_seed(1)", "random.seed(1)"],
 }
 
 
 CONTEXTS = (
-    "torch.no_grad()", "torch.no_grad()", "torch.inference_mode()", "torch.autocast('cpu', torch.bfloat16)", "torch.enable_grad()",
-    "torch.random.fork_rng()", "warnings.catch_warnings()", "torch.set_grad_enabled(False)",
+    "torch.no_grad()", "torch.no_grad()", "torch.inference_mode()", "torch.autocast('cpu', torch.bfloat16)",
+    "torch.enable_grad()", "torch.random.fork_rng()", "warnings.catch_warnings()", "torch.set_grad_enabled(False)",
 )  # fmt: skip
+
+
+BOX = """\
+class Box:
+    def __init__(self):
+        self.count = 0
+        self.rate = 0.5
+        self.total = torch.zeros(4)
+        self.last = None
+        self.items = [torch.ones(4)]
+
+"""
+NET = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.seq = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Dropout(0.25))
+        self.bn = nn.BatchNorm1d(4)
+        self.drop = nn.Dropout(0.5)
+        self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Tanh()])
+        self.heads = nn.ModuleDict({'a': nn.Linear(4, 4), 'b': nn.Identity()})
+        self.frozen = nn.ReLU()
+        self.register_buffer('acc', torch.zeros(4))
+        self.steps = 0
+
+    def stack(self, v):
+        for layer in self.layers:
+            v = layer(v)
+        return v
+
+"""
 
 
 class _Module:
@@ -211,7 +202,7 @@ class _Module:
         if "grad" in self.topics and "net" not in self.topics:
             self.topics.append("net")
         self.calls: list[Template] = []
-        self.parts: list[str] = [HEAD]
+        self.parts: list[str] = []
 
     def function(
         self, header: str, scope: Scope, result: str, size: int, indent: str = "", first: tuple[str, ...] = ()
@@ -224,10 +215,7 @@ class _Module:
         self.parts.append("\n".join(indent + line for line in [*lines, *writer.lines]) + "\n\n")
 
     def box(self) -> None:
-        self.parts.append(
-            "class Box:\n    def __init__(self):\n        self.count = 0\n        self.rate = 0.5\n"
-            "        self.total = torch.zeros(4)\n        self.last = None\n        self.items = [torch.ones(4)]\n\n"
-        )
+        self.parts.append(BOX)
         scope = Scope({"R": ["r"], "F": ["scale"]})
         topics, self.topics = self.topics, [t for t in self.topics if t not in ("box", "net")]
         self.function(
@@ -237,18 +225,8 @@ class _Module:
         self.parts.append("\nBOX = Box()\n\n")
 
     def net(self) -> None:
-        self.parts.append(
-            "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-            "        self.lin = nn.Linear(4, 4)\n        self.seq = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Dropout(0.25))\n"
-            "        self.bn = nn.BatchNorm1d(4)\n        self.drop = nn.Dropout(0.5)\n"
-            "        self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Tanh()])\n"
-            "        self.heads = nn.ModuleDict({'a': nn.Linear(4, 4), 'b': nn.Identity()})\n        self.frozen = nn.ReLU()\n"
-            "        self.register_buffer('acc', torch.zeros(4))\n        self.steps = 0\n\n"
-        )
+        self.parts.append(NET)
         topics, self.topics = self.topics, [t for t in self.topics if t not in ("box", "net")]
-        self.parts[-1] += (
-            "    def stack(self, v):\n        for layer in self.layers:\n            v = layer(v)\n        return v\n\n"
-        )
         first = self.rng.choice((("self.steps += 1",), ("self.acc = self.acc + v.detach().sum(0)",), ()))
         self.function("def forward(self, v):", Scope({"V": ["v"]}), "V", self.rng.choice((1, 2)), "    ", first)
         self.topics = topics
@@ -280,7 +258,13 @@ class _Module:
 
     def main(self) -> list[str]:
         chosen = [n for n in PARAMETERS if self.rng.random() < 0.35]
-        for topic, name in (("option", "opt"), ("list", "items"), ("dict", "table"), ("numbers", "counts"), ("text", "name")):
+        for topic, name in (
+            ("option", "opt"),
+            ("list", "items"),
+            ("dict", "table"),
+            ("numbers", "counts"),
+            ("text", "name"),
+        ):
             if topic in self.topics and name not in chosen and self.rng.random() < 0.8:
                 chosen.append(name)
         scope = Scope({"V": ["x"]})
@@ -333,4 +317,5 @@ def write_module(rng: random.Random) -> str:
     for number in range(rng.choice((0, 0, 1, 2))):
         module.helper(number)
     module.steps(module.main())
-    return "\n".join(module.parts)
+    body = "\n".join(module.parts)
+    return prelude(body) + body

@@ -53,11 +53,15 @@ class Statistics:
         self.in_graphs += ran > 0
 
     def __str__(self) -> str:
-        calls = max(self.calls, 1)
-        return (
-            f"{self.programs} programs, {self.in_graphs / max(self.programs, 1):.0%} of them in graphs; {self.calls} calls, "
-            f"{self.raised / calls:.0%} raise, {self.graph_calls / calls:.0%} in graphs, {self.whole_calls / calls:.0%} in a graph "
-            f"without host statements, {self.fallbacks / calls:.1%} fall back; codes {self.codes.most_common(12)}"
+        calls, programs = max(self.calls, 1), max(self.programs, 1)
+        return "; ".join(
+            (
+                f"{self.programs} programs, {self.in_graphs / programs:.0%} of them in graphs",
+                f"{self.calls} calls, {self.raised / calls:.0%} raise, {self.graph_calls / calls:.0%} in graphs",
+                f"{self.whole_calls / calls:.0%} in a graph without host statements",
+                f"{self.fallbacks / calls:.1%} fall back",
+                f"codes {self.codes.most_common(12)}",
+            )
         )
 
 

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from .tables import EXPRESSIONS, LEAVES, RISKY, STATEMENTS, Template
+from .expressions import EXPRESSIONS, LEAVES, Template
+from .statements import RISKY, STATEMENTS
 
 HOLE = re.compile(r"\$(@?)([A-Z]|[a-z])(?![A-Za-z])")
 ERRORS = ("RuntimeError", "(RuntimeError, ValueError)", "(IndexError, KeyError)", "Exception", "ZeroDivisionError")
@@ -145,13 +146,15 @@ class Writer:
             shown = sorted(self.rng.sample(sorted(bound), min(len(bound), self.rng.choice((2, 3, 5)))))
             return ", ".join(shown)
         if self.result == "*":
-            return self.rng.choice([
-                self.expression("V", 2),
-                f"{self.expression('V', 1)}, {self.expression('R', 1)}",
-                f"{self.expression('V', 1)}, {self.expression('I', 1)}, {self.expression('F', 1)}",
-                f"[{self.expression('V', 1)}, {self.expression('W', 1)}]",
-                f"{{'out': {self.expression('V', 1)}, 'list': {self.expression('L', 1)}}}",
-            ])
+            return self.rng.choice(
+                [
+                    self.expression("V", 2),
+                    f"{self.expression('V', 1)}, {self.expression('R', 1)}",
+                    f"{self.expression('V', 1)}, {self.expression('I', 1)}, {self.expression('F', 1)}",
+                    f"[{self.expression('V', 1)}, {self.expression('W', 1)}]",
+                    f"{{'out': {self.expression('V', 1)}, 'list': {self.expression('L', 1)}}}",
+                ]
+            )
         return self.expression(self.result, 2)
 
     def statement(self) -> None:
@@ -227,13 +230,23 @@ class Writer:
         lists = self.scope.names.get("L", ())
         name = self.rng.choice(lists) if lists else None
         item = f"t{self.serial}"
+        trips = "k % 5" if "k" in self.scope.names.get("I", ()) else "1"
         headers = [
             ([("I", item)], f"{item} in range({self.expression('I', 1)} % 4)"),
-            ([("I", item)], f"{item} in range({self.rng.choice(('2', '3', 'k % 5' if 'k' in self.scope.names.get('I', ()) else '1'))})"),
+            (
+                [("I", item)],
+                f"{item} in range({self.rng.choice(('2', '3', trips))})",
+            ),
             ([("R", item)], f"{item} in {self.expression('V', 1)}"),
             ([("R", item)], f"{item} in {self.expression('L', 1)}[:3]"),
-            ([("I", f"n{self.serial}"), ("R", item)], f"n{self.serial}, {item} in enumerate({self.expression('L', 2)}[:4])"),
-            ([("R", item), ("R", f"n{self.serial}")], f"{item}, n{self.serial} in zip({self.expression('L', 1)}[:4], {self.expression('V', 1)})"),
+            (
+                [("I", f"n{self.serial}"), ("R", item)],
+                f"n{self.serial}, {item} in enumerate({self.expression('L', 2)}[:4])",
+            ),
+            (
+                [("R", item), ("R", f"n{self.serial}")],
+                f"{item}, n{self.serial} in zip({self.expression('L', 1)}[:4], {self.expression('V', 1)})",
+            ),
         ]
         if name is not None:
             headers += [([("R", item)], f"{item} in {name}")] * 3

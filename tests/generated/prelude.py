@@ -1,0 +1,159 @@
+"""What generated modules have in common: imports and small definitions, of which each has those it names."""
+
+from __future__ import annotations
+
+import re
+
+HEAD = """\
+import math
+import os
+import random
+import sys
+import time
+import warnings
+from collections import OrderedDict, namedtuple
+from dataclasses import dataclass
+from functools import partial, reduce
+import numpy
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+LOG = []
+COUNT = 0
+SCALE = 1.5
+MODE = True
+LAST = torch.zeros(4)
+TABLE = {"a": torch.ones(4), "b": torch.arange(4.0)}
+WEIGHT = torch.linspace(-1, 1, 16).reshape(4, 4)
+
+
+def T(rows=3, scale=1.0, shift=0.25, dtype=torch.float32, grad=False):
+    values = torch.linspace(-1, 1, rows * 4).reshape(rows, 4) * scale + shift
+    return values.to(dtype).requires_grad_(grad)
+
+
+def R(scale=1.0):
+    return torch.tensor([0.5, -1.0, 2.0, 0.25]) * scale
+"""
+
+# by name; a later one may need an earlier one
+DEFINITIONS = {
+    "Pair": 'Pair = namedtuple("Pair", "row low")\n',
+    "PAIR": "PAIR = Pair(torch.ones(4), 0.75)\n",
+    "Manager": """\
+class Manager:
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        LOG.append(self.name)
+        return LOG
+
+    def __exit__(self, kind, error, trace):
+        LOG.append(kind and kind.__name__)
+        return kind is ValueError
+""",
+    "Item": """\
+class Item:
+    made = 0
+
+    def __init__(self, rate):
+        self.rate = rate
+        self.row = torch.ones(4)
+        self.rows = [torch.ones(4), torch.zeros(4)]
+        Item.made += 1
+
+    @property
+    def double(self):
+        return len(self.rows) * 2
+
+    @double.setter
+    def double(self, value):
+        self.rows = self.rows[:1] + [torch.full((4,), float(value))]
+
+    @classmethod
+    def make(cls, v):
+        return v * cls.made
+
+    @staticmethod
+    def half(v):
+        return v / 2
+
+    def scale(self, v):
+        self.rate += 0.5
+        return self.half(v) * self.rate
+
+    def __call__(self, v, n=1):
+        return v + self.row * n
+
+    def __add__(self, v):
+        return v + self.rate
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+    def __setitem__(self, index, row):
+        self.rows[index] = row
+
+    def __delitem__(self, index):
+        del self.rows[index]
+""",
+    "Child": """\
+class Child(Item):
+    def __init__(self, rate):
+        super().__init__(rate)
+        self.rows.append(self.row * rate)
+
+    def scale(self, v):
+        return super().scale(v) + self.rows[-1]
+""",
+    "Point": """\
+@dataclass
+class Point:
+    v: torch.Tensor
+    n: int = 1
+
+    def shifted(self):
+        return self.v + self.n
+""",
+    "ITEM": "ITEM = Item(0.5)\n",
+    "TREE": "TREE = (torch.ones(4), (None, (torch.arange(4.0), None)))\n",
+    "ACTIONS": "ACTIONS = [torch.relu, torch.neg]\n",
+    "walk": """\
+def walk(tree, depth=5):
+    if tree is None or depth < 0:
+        return torch.zeros(4)
+    if isinstance(tree, torch.Tensor):
+        return tree * 2
+    left, right = tree
+    return torch.tanh(walk(left, depth - 1) + walk(right, depth - 1))
+""",
+    "size": """\
+def size(tree):
+    if isinstance(tree, tuple):
+        return sum(size(t) for t in tree)
+    return 0 if tree is None else 1
+""",
+    "under": """\
+def under(context, function, *args):
+    with context:
+        return function(*args)
+""",
+    "apply": """\
+def apply(function, *args):
+    return function(*args)
+""",
+}
+
+
+def prelude(body: str) -> str:
+    """The head of a module with this body, and the definitions that it needs."""
+    needed: list[str] = []
+    for name in reversed(DEFINITIONS):
+        if re.search(rf"\b{name}\b(?!\(self)", "\n".join([body, *needed])):
+            needed.insert(0, DEFINITIONS[name])
+    return "\n\n".join([HEAD, *needed, ""])
