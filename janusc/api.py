@@ -139,7 +139,8 @@ def _compile_instance(options: Options, module: torch.nn.Module) -> torch.nn.Mod
         left: torch.nn.Module = _leave(options, module, forward)
         return left
     if not method or wrapper is not forward.__func__:
-        module.forward = types.MethodType(wrapper, module) if method else wrapper
+        # not through a __setattr__ of the user's
+        module.__dict__["forward"] = types.MethodType(wrapper, module) if method else wrapper
     return module
 
 

@@ -47,6 +47,8 @@ def _known_items(lo: Lowering, value: Any) -> list[Any] | None:
 
 def _combined_items(lo: Lowering, iterable: IterableV) -> list[Any] | None:
     kind, operands = iterable.kind, iterable.operands
+    if kind == "view":
+        return list(operands[0].items)
     if kind == "range":
         if all(isinstance(x, Known) for x in operands):
             return _known_items(lo, range(*(x.value for x in operands)))

@@ -82,11 +82,13 @@ def run_for(lo: Lowering, node: Any, iterable: Any) -> None:
 
 @contextmanager
 def unchanged(lo: Lowering, iterable: Any) -> Iterator[None]:
-    """A list that is followed item by item must not change while it is iterated."""
+    """A container that is followed item by item must not change while it is iterated."""
     lists = [p for p in parts(iterable) if isinstance(p, (ListV, DictV))]
+    outside = [p for p in parts(iterable) if isinstance(p, Live)]
     before = [(list(p.items), p.real) for p in lists]
     yield
-    if any((list(p.items), p.real) != held for p, held in zip(lists, before)):
+    written = any(p.sample is w.sample for p in outside for w in lo.written_containers)
+    if written or any((list(p.items), p.real) != held for p, held in zip(lists, before)):
         raise lo.refuse(codes.LOOP, "a list changes while it is iterated")
 
 
@@ -213,6 +215,7 @@ class Loop:
     def __init__(self, lo: Lowering, node: Any, iterable: Any, stop: str | None) -> None:
         self.lo, self.node, self.iterable, self.stop = lo, node, iterable, stop
         self.carried: dict[Any, Carried] = {}
+        self.written: list[Live] = []  # containers that the body changes: what it reads of them varies from the start
 
     def lower(self) -> None:
         lo, node = self.lo, self.node
@@ -275,6 +278,8 @@ class Loop:
         """Lower the body once under the present kinds; False where a kind had to be widened or a slot added."""
         lo, node = self.lo, self.node
         initial = self.initial_args()
+        lo.written_containers.extend(self.written)
+        known = len(lo.written_containers)
         before, last_frame = lo.store.snapshot(), lo.frames
         region = lo.builder.open_region()
         lo.loop_depth += 1
@@ -291,7 +296,9 @@ class Loop:
         finally:
             lo.loop_depth -= 1
             lo.builder.pop_region()
-        if changed or outputs is None:
+        written = [w for w in lo.written_containers[known:] if not _among(w, lo.written_containers[:known])]
+        self.written.extend(written)
+        if changed or outputs is None or written:
             lo.store.restore(before)
             for slot in changed:
                 lo.store.restore(before)
@@ -467,6 +474,10 @@ class Loop:
         builder.place(ops.LOOP, kind, args, outs, (graph,), lo.span(self.node), kwargs)
         for c, out in zip(leaves, outs):
             self.lo.store[c.slot] = self.abstract(c, out)
+
+
+def _among(container: Live, others: list[Live]) -> bool:
+    return any(o.sample is container.sample for o in others)
 
 
 def _item(value: Any) -> Any:

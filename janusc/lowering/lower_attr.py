@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import types as pytypes
 from typing import Any
 
@@ -92,10 +93,9 @@ def _is_struct(sample: Any) -> bool:
 def known_attribute(lo: Lowering, owner: Known, name: str) -> Any:
     obj = owner.value
     if isinstance(obj, pytypes.ModuleType):
-        if not hasattr(obj, name):
-            raise lo.refuse(codes.ATTRIBUTE, f"{obj.__name__} has no attribute {name}")
-        sample = getattr(obj, name)
-        return fixed_or_read(lo, obj, name, sample)
+        if name not in vars(obj):  # a module's own __getattr__ is user code
+            raise lo.refuse(codes.ATTRIBUTE, f"{obj.__name__} has no attribute {name} of its own")
+        return fixed_or_read(lo, obj, name, vars(obj)[name])
     if isinstance(obj, type):
         return class_attribute(lo, obj, name)
     if isinstance(obj, (torch.dtype, torch.device)) or type(obj) in HOST_VALUES:
@@ -103,8 +103,9 @@ def known_attribute(lo: Lowering, owner: Known, name: str) -> Any:
         if value is MISSING:
             raise lo.refuse(codes.ATTRIBUTE, f"attribute {name}")
         return MethodV(owner, name) if callable(value) else Known(value)
-    if hasattr(type(obj), "__members__"):  # an enum member
-        return Known(getattr(obj, name)) if name in ("value", "name") else _refuse_attribute(lo, obj, name)
+    if isinstance(obj, enum.Enum) and class_lookup(type(obj), name) is class_lookup(enum.Enum, name):
+        if name in ("value", "name"):
+            return Known(obj._value_ if name == "value" else obj._name_)
     return _refuse_attribute(lo, obj, name)
 
 
@@ -128,7 +129,7 @@ def fixed_or_read(lo: Lowering, module: pytypes.ModuleType, name: str, sample: A
 def class_attribute(lo: Lowering, cls: type, name: str) -> Any:
     """``Class.name``: a function as such, a plain value under guards."""
     if type(cls) is not type and type(type(cls)) is type and class_lookup(type(cls), name) is not MISSING:
-        if not hasattr(cls, "__members__"):
+        if not isinstance(cls, enum.EnumMeta):
             raise lo.refuse(codes.ATTRIBUTE, f"attribute {name} of a class with a metaclass")
     if name in _NAMES:
         memo = (id(cls), "name", name)
@@ -139,8 +140,8 @@ def class_attribute(lo: Lowering, cls: type, name: str) -> Any:
             lo.memo[memo] = lift(lo, getattr(cls, name), value, name)
         return lo.memo[memo]
     found = class_lookup(cls, name)
-    if hasattr(cls, "__members__") and name in cls.__members__:
-        return Known(getattr(cls, name))
+    if isinstance(cls, enum.EnumMeta) and name in cls._member_map_:
+        return Known(cls._member_map_[name])
     if found is MISSING:
         raise lo.refuse(codes.ATTRIBUTE, f"{cls.__qualname__} has no attribute {name}")
     if isinstance(found, (staticmethod, pytypes.FunctionType)):
@@ -197,7 +198,11 @@ def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
         return read_dict(lo, owner)
     if isinstance(found, _DATA_DESCRIPTORS):
         note_read(lo, slot, owner)
-        return read(lo, owner.value, "attr", name, getattr(sample, name), _path(owner, name))
+        try:
+            held = getattr(sample, name)  # a slot: nothing of the user's runs
+        except AttributeError:
+            raise lo.refuse(codes.ATTRIBUTE, f"{name} is not set") from None
+        return read(lo, owner.value, "attr", name, held, _path(owner, name))
     own = getattr(sample, "__dict__", {})
     if found is not MISSING and hasattr(type(found), "__set__"):
         raise lo.refuse(codes.ATTRIBUTE, f"descriptor {name}")

@@ -172,6 +172,8 @@ def lower_len(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def length(lo: Lowering, value: Any) -> Any:
+    if isinstance(value, IterableV) and value.kind == "view":
+        value = value.operands[0]
     if isinstance(value, Known):
         return Known(len(value.value))
     if isinstance(value, (TupleV, ListV, DictV)) and getattr(value, "real", None) is None:
@@ -243,21 +245,26 @@ def lower_isinstance(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> A
         sample = UNKNOWN
         return emit(lo, ops.BUILTIN, "isinstance", (arg(lo, value), arg(lo, classes)), sample)
     wanted = classes.value if isinstance(classes.value, tuple) else (classes.value,)
-    if any(
-        type(c) is not type and getattr(type(c), "__instancecheck__", None) is not type.__instancecheck__
-        for c in wanted
-    ):
-        if not any(c in (torch.Tensor, torch.nn.Parameter) for c in wanted):
-            return Known(issubclass(pytype, wanted))
-        plain = [c for c in wanted if c not in (torch.Tensor, torch.nn.Parameter)]
-        return Known(_is_tensor(pytype, wanted) or (bool(plain) and issubclass(pytype, tuple(plain))))
-    return Known(issubclass(pytype, wanted))
+    if all(isinstance(c, type) for c in wanted) and all(map(decides_plainly, wanted)):
+        return Known(any(is_instance(pytype, c) for c in wanted))
+    raise lo.refuse_call(codes.OPAQUE_CALL, "isinstance of a class that decides itself")
 
 
-def _is_tensor(pytype: type, wanted: tuple[Any, ...]) -> bool:
-    if issubclass(pytype, torch.nn.Parameter):
+_TENSOR_CLASSES = (torch.Tensor, torch.nn.Parameter)
+
+
+def decides_plainly(cls: type) -> bool:
+    """Whether ``isinstance`` asks nobody: no metaclass of the user's has a say."""
+    if cls in _TENSOR_CLASSES or cls.__module__ in ("collections.abc", "numbers"):
         return True
-    return torch.Tensor in wanted and issubclass(pytype, torch.Tensor)
+    return not overrides(type(cls), "__instancecheck__", type) and not overrides(type(cls), "__subclasscheck__", type)
+
+
+def is_instance(pytype: type, cls: type) -> bool:
+    """The answer for a plain class; torch's two have a metaclass of their own, which parameters and tensors satisfy."""
+    if cls is torch.nn.Parameter:
+        return issubclass(pytype, torch.nn.Parameter)
+    return issubclass(pytype, cls)
 
 
 def exact_type(value: Any) -> type | None:
@@ -305,12 +312,28 @@ def lower_getattr(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise lo.refuse_call(codes.OPAQUE_CALL, "getattr with a name that varies")
     if len(args) == 2:
         return get_attribute(lo, args[0], args[1].value)
-    if isinstance(args[0], Live) and not hasattr(args[0].sample, args[1].value):
-        raise lo.refuse_call(codes.OPAQUE_CALL, "getattr with a default that is used")
+    if isinstance(args[0], Live) and not has_statically(lo, args[0], args[1].value):
+        present = lower_hasattr(lo, args[:2], {})
+        lo.check("false", (present.value,), f"{args[1].value} is missing", lo.span())
+        return args[2]
     try:
         return get_attribute(lo, args[0], args[1].value)
     except Unconvertible:
         raise lo.refuse_call(codes.OPAQUE_CALL, f"getattr of {args[1].value} with a default") from None
+
+
+def has_statically(lo: Lowering, owner: Live, name: str) -> bool:
+    """Whether an object has an attribute, found without running anything; objects that decide themselves are refused."""
+    sample, cls = owner.sample, type(owner.sample)
+    found, dynamic = class_lookup(cls, name), class_lookup(cls, "__getattr__")
+    plain = dynamic is MISSING or dynamic is torch.nn.Module.__dict__["__getattr__"]
+    own = getattr(sample, "__dict__", {})
+    runs = hasattr(type(found), "__get__") and not isinstance(found, (pytypes.FunctionType, staticmethod, classmethod))
+    if not plain or runs or overrides(cls, "__getattribute__", object) or not hasattr(cls, "__dict__"):
+        raise lo.refuse_call(codes.OPAQUE_CALL, "an object that decides itself what it has")
+    if isinstance(sample, torch.nn.Module) and any(name in own[t] for t in ("_parameters", "_buffers", "_modules")):
+        return True
+    return found is not MISSING or name in own
 
 
 def _sequence(cls: type) -> Callable[[Lowering, list[Any], dict[str, Any]], Any]:
@@ -358,23 +381,16 @@ def lower_hasattr(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     owner, name = args
     if not (isinstance(owner, Live) and isinstance(name, Known) and isinstance(name.value, str)):
         raise lo.refuse_call(codes.OPAQUE_CALL, "hasattr of something else than an object and a fixed name")
-    cls = type(owner.sample)
     slot = ("attr", place_of(owner.sample), name.value)
     note_read(lo, slot, owner)
     if slot in lo.store:
         return Known(True)
-    found = class_lookup(cls, name.value)
-    dynamic = class_lookup(cls, "__getattr__")
-    known = dynamic is MISSING or dynamic is torch.nn.Module.__getattr__
-    if isinstance(found, property) or not known or overrides(cls, "__getattribute__", object):
-        raise lo.refuse_call(codes.OPAQUE_CALL, "hasattr of an object that decides itself")
+    sample = has_statically(lo, owner, name.value)
     memo = (owner.value, "hasattr", name.value)
     if memo not in lo.memo:
-        answer = lo.builder.guard(
-            ops.BUILTIN_READ, "hasattr", (owner.value, arg(lo, name)), HostType("bool"), lo.span()
-        )
-        lo.memo[memo] = Sym(answer, hasattr(owner.sample, name.value), stable=True, pytype=bool)
-        note_read(lo, ("attr", place_of(owner.sample), name.value), owner)
+        args = [owner.value, arg(lo, name)]
+        answer = lo.builder.guard(ops.BUILTIN_READ, "hasattr", tuple(args), HostType("bool"), lo.span())
+        lo.memo[memo] = Sym(answer, sample, stable=True, pytype=bool)
     return lo.memo[memo]
 
 

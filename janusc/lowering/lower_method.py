@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from janusc.lowering import codes, ops
-from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, TupleV
+from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.assign import extend_list, real_of, write_container
 from janusc.lowering.ir import Op
 from janusc.lowering.lower_operator import get_item, is_mutated
@@ -118,12 +118,8 @@ def list_method(lo: Lowering, owner: ListV, name: str, args: list[Any], kwargs: 
 
 def dict_method(lo: Lowering, owner: DictV, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if owner.real is None:
-        if name == "items" and not args:
-            return TupleV(tuple(TupleV((Known(k), v)) for k, v in owner.items.items()))
-        if name == "keys" and not args:
-            return TupleV(tuple(Known(k) for k in owner.items))
-        if name == "values" and not args:
-            return TupleV(tuple(owner.items.values()))
+        if name in ("items", "keys", "values") and not args:
+            return _views(owner, name, [Known(k) for k in owner.items], list(owner.items.values()))
         if name == "get" and isinstance(args[0], Known):
             return owner.items.get(args[0].value, args[1] if len(args) > 1 else Known(None))
         if name == "update" and not args:
@@ -162,10 +158,10 @@ def live_method(lo: Lowering, owner: Live, name: str, args: list[Any], kwargs: d
     sample = owner.sample
     if isinstance(sample, (torch.nn.ModuleDict, torch.nn.Sequential)) and name in ("items", "keys", "values"):
         labels, children = module_children(lo, owner)
-        return _views(name, [Known(n) for n in labels], children)
+        return _views(owner, name, [Known(n) for n in labels], children)
     if type(sample) is dict and name in ("items", "keys", "values") and not is_mutated(lo, owner):
         items = live_dict_items(lo, owner)
-        return _views(name, [Known(k) for k in items], list(items.values()))
+        return _views(owner, name, [Known(k) for k in items], list(items.values()))
     note_read(lo, ("content", id(sample), ""), owner)
     if type(sample) is dict and name == "get" and args and isinstance(args[0], Known) and not is_mutated(lo, owner):
         return live_get(lo, owner, args)
@@ -190,12 +186,10 @@ def live_get(lo: Lowering, owner: Live, args: list[Any]) -> Any:
     return args[1] if len(args) > 1 else Known(None)
 
 
-def _views(name: str, keys: list[Any], values: list[Any]) -> TupleV:
-    if name == "keys":
-        return TupleV(tuple(keys))
-    if name == "values":
-        return TupleV(tuple(values))
-    return TupleV(tuple(TupleV(pair) for pair in zip(keys, values)))
+def _views(owner: Any, name: str, keys: list[Any], values: list[Any]) -> IterableV:
+    """A view of a dict as it is now; one that is kept would have to follow its changes."""
+    pairs = {"keys": keys, "values": values, "items": [TupleV(pair) for pair in zip(keys, values)]}
+    return IterableV("view", (TupleV(tuple(pairs[name])), owner))
 
 
 # ---- host values

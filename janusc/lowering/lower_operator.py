@@ -10,7 +10,7 @@ import gast
 import torch
 
 from janusc.lowering import codes, ops
-from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, SliceV, Sym, TupleV
+from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, SliceV, Sym, TupleV
 from janusc.lowering.ir import Op
 from janusc.lowering.lower_state import note_read, read
 from janusc.lowering.lowering import Lowering, expression
@@ -227,6 +227,8 @@ def user_comparison(lo: Lowering, name: str, left: Live, right: Any) -> Any:
 
 def membership(lo: Lowering, item: Any, container: Any, negate: bool) -> Any:
     result: Any
+    if isinstance(container, IterableV) and container.kind == "view":
+        container = container.operands[0]
     if isinstance(item, Known) and isinstance(container, Known):
         result = fold(lo, "contains", container.value, item.value)
     elif isinstance(item, Known) and isinstance(container, DictV) and container.real is None:

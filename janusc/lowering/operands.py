@@ -86,6 +86,8 @@ def arg(lo: Lowering, abstract: Any) -> Arg:
         return Dct(keys, tuple(arg(lo, x) for x in abstract.items.values()))
     if isinstance(abstract, SliceV):
         return Slc(arg(lo, abstract.lower), arg(lo, abstract.upper), arg(lo, abstract.step))
+    if isinstance(abstract, IterableV) and abstract.kind == "view":
+        return arg(lo, abstract.operands[0])
     if isinstance(abstract, IterableV):
         args = tuple(escape(lo, x) for x in abstract.operands)
         return lo.builder.one(ops.BUILTIN, abstract.kind, *args, span=lo.span())

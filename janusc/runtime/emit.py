@@ -114,6 +114,7 @@ def _build(
 ) -> FunctionType:
     """Compile emitted source so that warnings, tracebacks and profilers name the user's file, lines and function."""
     tree = ast.parse(source)
+    node: Any
     for node in ast.walk(tree):
         if hasattr(node, "lineno"):
             node.lineno = node.end_lineno = lines[node.lineno - 1]

@@ -159,6 +159,10 @@ layers| F.layer_norm($V, (4,))
 layers| F.dropout($V, $F, NET.training)
 tree 2| $V * walk(TREE).sum()
 tree  | $V + walk((TREE, $R))
+module 2| self.lin($V)
+module| self.drop($V)
+module 2| self.mix($V)
+module| self.mix($V, a=$F)
 """),
     "R": table(r"""
 core 2| ($R + $R)
@@ -202,6 +206,11 @@ tree  | walk(($R, (None, $R)))
 layers| NET.heads['a'].bias
 new   | Item(0.5).row
 new   | Child($F).row
+module 2| self.acc
+module| self.lin.bias
+module| (self.cache if self.cache is not None else $R)
+module| self.history[-1]
+module| self.table['a']
 """),
     "W": table(r"""
 core 2| $V.sum()
@@ -267,6 +276,9 @@ core  | abs($I)
 core  | ($I or $I)
 core  | ($I and $I)
 core  | (1 if isinstance($I, bool) else $I)
+module 2| self.n
+module| self.twice
+module| len(self.history)
 """),
     "F": table(r"""
 core 2| ($F + $F)
@@ -351,6 +363,10 @@ layers| any(p.requires_grad for p in NET.parameters())
 layers| isinstance(NET.layers[0], nn.Linear)
 shape | ($V.numel() > 4)
 carry | ($o is not None)
+module| self.cache is None
+module| self.n > $I
+module| ('a' in self.table)
+module| self.history
 """),
     "L": table(r"""
 core  | [$R, $R]

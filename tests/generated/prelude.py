@@ -18,8 +18,10 @@ import numpy
 import torch
 from torch import nn
 from torch.nn import functional as F
+from janusc.testing import Call
 
 LOG = []
+SEEN = []
 COUNT = 0
 SCALE = 1.5
 MODE = True
@@ -35,6 +37,59 @@ def T(rows=3, scale=1.0, shift=0.25, dtype=torch.float32, grad=False):
 
 def R(scale=1.0):
     return torch.tensor([0.5, -1.0, 2.0, 0.25]) * scale
+"""
+
+# classes that the writer adds a method to
+BOX = """\
+class Box:
+    def __init__(self):
+        self.count = 0
+        self.rate = 0.5
+        self.total = torch.zeros(4)
+        self.last = None
+        self.items = [torch.ones(4)]
+
+"""
+MAIN = """\
+class Main(%s):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.drop = nn.Dropout(0.5)
+        self.acc = torch.zeros(4)
+        self.cache = None
+        self.n = 0
+        self.history = []
+        self.table = {}
+
+    @property
+    def twice(self):
+        return self.n * 2
+
+    def mix(self, v, a=0.5):
+        self.n += 1
+        return v * a + self.acc
+
+"""
+NET = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.seq = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Dropout(0.25))
+        self.bn = nn.BatchNorm1d(4)
+        self.drop = nn.Dropout(0.5)
+        self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Tanh()])
+        self.heads = nn.ModuleDict({'a': nn.Linear(4, 4), 'b': nn.Identity()})
+        self.frozen = nn.ReLU()
+        self.register_buffer('acc', torch.zeros(4))
+        self.steps = 0
+
+    def stack(self, v):
+        for layer in self.layers:
+            v = layer(v)
+        return v
+
 """
 
 # by name; a later one may need an earlier one
@@ -138,8 +193,14 @@ def size(tree):
         return sum(size(t) for t in tree)
     return 0 if tree is None else 1
 """,
+    "seen": """\
+def seen(*args):
+    SEEN[:] = args
+    return args
+""",
     "under": """\
 def under(context, function, *args):
+    SEEN[:] = args
     with context:
         return function(*args)
 """,

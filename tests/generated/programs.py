@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from .expressions import TOPICS, Template
-from .prelude import prelude
+from .prelude import BOX, MAIN, NET, prelude
 from .writer import Scope, Writer
 
 PARAMETERS = {
@@ -152,38 +152,6 @@ CONTEXTS = (
 )  # fmt: skip
 
 
-BOX = """\
-class Box:
-    def __init__(self):
-        self.count = 0
-        self.rate = 0.5
-        self.total = torch.zeros(4)
-        self.last = None
-        self.items = [torch.ones(4)]
-
-"""
-NET = """\
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(4, 4)
-        self.seq = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Dropout(0.25))
-        self.bn = nn.BatchNorm1d(4)
-        self.drop = nn.Dropout(0.5)
-        self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Tanh()])
-        self.heads = nn.ModuleDict({'a': nn.Linear(4, 4), 'b': nn.Identity()})
-        self.frozen = nn.ReLU()
-        self.register_buffer('acc', torch.zeros(4))
-        self.steps = 0
-
-    def stack(self, v):
-        for layer in self.layers:
-            v = layer(v)
-        return v
-
-"""
-
-
 class _Module:
     """The text of one module in the making."""
 
@@ -217,7 +185,7 @@ class _Module:
     def box(self) -> None:
         self.parts.append(BOX)
         scope = Scope({"R": ["r"], "F": ["scale"]})
-        topics, self.topics = self.topics, [t for t in self.topics if t not in ("box", "net")]
+        topics, self.topics = self.topics, [t for t in self.topics if t not in ("box", "net", "module")]
         self.function(
             "def step(self, r, scale=1.0):", scope, "R", self.rng.choice((0, 1, 2)), "    ", ("self.count += 1",)
         )
@@ -226,7 +194,7 @@ class _Module:
 
     def net(self) -> None:
         self.parts.append(NET)
-        topics, self.topics = self.topics, [t for t in self.topics if t not in ("box", "net")]
+        topics, self.topics = self.topics, [t for t in self.topics if t not in ("box", "net", "module")]
         first = self.rng.choice((("self.steps += 1",), ("self.acc = self.acc + v.detach().sum(0)",), ()))
         self.function("def forward(self, v):", Scope({"V": ["v"]}), "V", self.rng.choice((1, 2)), "    ", first)
         self.topics = topics
@@ -253,7 +221,9 @@ class _Module:
         first: tuple[str, ...] = ()
         if result == "V" and "n" in scope and self.rng.random() < 0.4:
             first = ("if n > 0 and n < 4:", f"    return {name}(v * 0.5, n - 1)")
+        topics, self.topics = self.topics, [t for t in self.topics if t != "module"]
         self.function(f"def {name}({header}):", Scope(names, fixed), result, self.rng.choice((1, 2, 3)), first=first)
+        self.topics = topics
         self.calls += [Template(result, 1, f"{name}({arguments})") for arguments in call]
 
     def main(self) -> list[str]:
@@ -270,8 +240,23 @@ class _Module:
         scope = Scope({"V": ["x"]})
         for name in chosen:
             scope.names.setdefault(PARAMETERS[name][0], []).append(name)
-        header = ", ".join(["x", *chosen])
-        self.function(f"def f({header}):", scope, "*", self.rng.choice((2, 3, 4, 6, 8, 10)))
+        defaults = self.rng.randrange(len(chosen) + 1) if self.rng.random() < 0.3 else 0
+        optional = {n: PARAMETERS[n][1][0] for n in chosen[len(chosen) - defaults :] if n not in ("items", "table")}
+        chosen.sort(key=lambda name: name in optional)
+        header = ", ".join(["x", *(f"{n}={optional[n]}" if n in optional else n for n in chosen)])
+        size = self.rng.choice((2, 3, 4, 6, 8, 10))
+        first: tuple[str, ...] = ()
+        if "k" in chosen and self.rng.random() < 0.15:
+            arguments = ", ".join({"k": "k - 3"}.get(n, n) for n in chosen)
+            first = ("if 3 < k < 8:", f"    return f(x * 0.5, {arguments})")
+        if "module" in self.topics:
+            base, method = self.rng.choice((("nn.Module", "forward"), ("nn.Module", "forward"), ("object", "run")))
+            self.parts.append(MAIN % base)
+            self.function(f"def {method}(self, {header}):", scope, "*", size, "    ", first)
+            self.parts.append("\nMAIN = Main()\nf = MAIN" + (".run" if base == "object" else "") + "\n\n")
+        else:
+            self.function(f"def f({header}):", scope, "*", size, first=first)
+        self.optional = tuple(optional)
         return chosen
 
     def steps(self, chosen: list[str]) -> None:
@@ -280,7 +265,9 @@ class _Module:
         lines = ["def steps():", "    kept = T()", "    rows = R()"]
         usual = {"x": rng.choice(X_USUAL), **{n: rng.choice(PARAMETERS[n][1]) for n in chosen}}
         other = {"x": X_OTHER, **{n: PARAMETERS[n][2] for n in chosen}}
-        changes = [text for topic in ["core", *self.topics] for text in CHANGES.get(topic, ())]
+        helpers = [t.text.partition("(")[0] for t in self.calls[:1]]
+        changes = [f"globals().__setitem__('{name}', lambda v, *a, **k: v)" for name in helpers]
+        changes += [text for topic in ["core", *self.topics] for text in CHANGES.get(topic, ())]
         calls = [dict(usual) for _ in range(3)]
         if rng.random() < 0.3:
             calls[1]["x"] = rng.choice(X_USUAL)
@@ -295,16 +282,23 @@ class _Module:
             calls.append(call)
         lines.append("    return [")
         for number, call in enumerate(calls):
-            text = ", ".join(call.values())
-            if number > 2 and rng.random() < 0.08:
-                context = rng.choice(CONTEXTS)
-                lines.append(f"        lambda f: under({context}, f, {text}),")
-            elif number > 2 and changes and rng.random() < 0.35:
-                lines.append(f"        lambda f: ({rng.choice(changes)}, f({text}))[1],")
-            else:
-                lines.append(f"        ({text},),")
+            lines.append(f"        {self.step(call, changes if number > 2 else [])},")
         lines += ["    ]", ""]
         self.parts.append("\n".join(lines))
+
+    def step(self, call: dict[str, str], changes: list[str]) -> str:
+        """One call: plain, with keywords, in a context, or after a change of what the function reads."""
+        text = ", ".join(call.values())
+        roll = self.rng.random()
+        if changes and roll < 0.08:
+            return f"lambda f: under({self.rng.choice(CONTEXTS)}, f, {text})"
+        if changes and roll < 0.4:
+            return f"lambda f: ({self.rng.choice(changes)}, f(*seen({text})))[1]"
+        if self.optional and roll < 0.7:
+            kept = {n: v for n, v in call.items() if n not in self.optional or self.rng.random() < 0.5}
+            names = self.rng.sample(sorted(kept), len(kept))
+            return f"Call({', '.join(f'{n}={kept[n]}' for n in names)})"
+        return f"({text},)"
 
 
 def write_module(rng: random.Random) -> str:

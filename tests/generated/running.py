@@ -76,7 +76,7 @@ def load(source: str, filename: str) -> types.ModuleType:
 
 def world(source: str, filename: str, decorate: Callable[[Any], Any]) -> World:
     module = load(source, filename)
-    observed = {"f": module.f, "LOG": module.LOG}
+    observed = {"f": module.f, "LOG": module.LOG, "SEEN": module.SEEN}
     observed.update({name: getattr(module, name) for name in ("BOX", "NET") if hasattr(module, name)})
     module.f = decorate(module.f)
     return World(module.f, module.steps(), observed)

@@ -227,6 +227,24 @@ object| try: $@R = ITEM[$I]\nexcept IndexError as error: LOG.append(str(error))
 core  | del $v; $@V = torch.ones(3, 4)
 core  | try: $@V = $v + $v[:, :$I]\nexcept RuntimeError: $@V = $v
 core  | try: $v.add_(1).view(-1)[$I] += $F\nfinally: $@F = $F
+module 3| self.n += 1
+module 2| self.acc = self.acc * $F + $R
+module| self.acc += $R
+module| self.acc.add_($R)
+module| self.acc = $R
+module 2| self.history.append($R)
+module| self.history = self.history[-2:]
+module| self.history[-1] = $R
+module| self.cache = $O
+module| if self.cache is None: self.cache = $R
+module| self.table['a'] = $R
+module| self.table[$S] = $R
+module| self.n = $I
+module| $@V = self.mix($V, $F)
+module| self.step = self.twice + $I
+module| self.n, self.cache = $I, $R
+module| self.lin.bias.data.add_($F)
+module| for t in self.history[-3:]: $@R = t + $R
 """)
 
 # What fails for some inputs; written inside try, and now and then outside.
