@@ -44,7 +44,6 @@ def test_a_code_is_declared_once() -> None:
 
 def test_silence_keeps_what_python_knows_of_warnings_shown_once() -> None:
     space: dict[str, object] = {"warnings": warnings}
-    shown: list[warnings.WarningMessage] = []
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("default")
         for _ in range(2):

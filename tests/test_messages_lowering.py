@@ -225,7 +225,7 @@ JC329: method add of a set
   effect: this statement runs eagerly; results unaffected
 """,
     "JC330": """
-JC330: print inside a loop or branch of the graph, or to a file
+JC330: print to a file, or with a flush
   at programs.py:+3
     print("in", flush=True)
     ^^^^^^^^^^^^^^^^^^^^^^^

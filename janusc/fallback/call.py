@@ -136,6 +136,8 @@ class CompiledFunction:
 
     def _can_parse(self, function: types.FunctionType) -> bool:
         """Whether there is a source to convert; without one, no call needs to be profiled."""
+        if self._parsed is not None and self._parsed.code is not function.__code__:
+            self.reset()  # the user gave the function another body: what is known is of the old one
         if self._parsed is None:
             try:
                 self._parsed = parse.parse(function)

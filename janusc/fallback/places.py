@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+
 from janusc.source import Span
 
 # owner@line:column:line:column-end:kind, as the parser makes them

@@ -323,7 +323,7 @@ def lower_getattr(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def has_statically(lo: Lowering, owner: Live, name: str) -> bool:
-    """Whether an object has an attribute, found without running anything; objects that decide themselves are refused."""
+    """Whether an object has an attribute, found without running anything; objects that decide it are refused."""
     sample, cls = owner.sample, type(owner.sample)
     found, dynamic = class_lookup(cls, name), class_lookup(cls, "__getattr__")
     plain = dynamic is MISSING or dynamic is torch.nn.Module.__dict__["__getattr__"]
@@ -430,8 +430,8 @@ def _quantifier(positive: bool) -> Callable[[Lowering, list[Any], dict[str, Any]
 @builtin(print)
 def lower_print(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Deferred to the commit; the text is made where the print stands."""
-    if lo.loop_depth or not lo.builder.top_level or not set(kwargs) <= {"sep", "end"}:
-        raise lo.refuse_call(codes.PRINT, "print inside a loop or branch of the graph, or to a file")
+    if not set(kwargs) <= {"sep", "end"}:
+        raise lo.refuse_call(codes.PRINT, "print to a file, or with a flush")
     for value in [*args, *kwargs.values()]:
         _check_formattable(lo, value)
     named = tuple((k, arg(lo, v)) for k, v in kwargs.items())

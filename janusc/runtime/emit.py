@@ -43,6 +43,7 @@ from janusc.sentinels import MISS, UNBOUND, Sentinel
 from janusc.source import Span
 from janusc.types import HostType
 
+NOWHERE = Span("<janusc>", 1)
 DEFAULT = Sentinel("DEFAULT")
 """Stands in the signature for a default, which is read from the function at each call."""
 
@@ -76,7 +77,7 @@ def emit(
     backend: Backend | str = AUTO,
     module: str = "janusc.emitted",
     registry: dict[Any, Any] | None = None,
-    origin: Span = Span("<janusc>", 1),
+    origin: Span = NOWHERE,
 ) -> Executable:
     """Write and compile the entry function of a chain.
 

@@ -239,3 +239,17 @@ def default_dtype():
         return f(torch.ones(2))
 
     return f, [*ones(4), double, *ones(1)]
+
+
+@program(max_graphs=1)
+def print_in_a_loop_of_any_length():
+    def f(xs, k):
+        h = torch.zeros(2)
+        for i, x in enumerate(xs):
+            h = torch.tanh(h + x)
+            print("step", i, h.sum())
+            if h.sum() > k:
+                print("big", end="!\n")
+        return h
+
+    return f, [(torch.ones(n, 2), 1.9) for n in (3, 9, 12, 5, 1)]

@@ -100,5 +100,3 @@ def test_sites_of_other_functions_are_found_by_their_module():
     assert found is not None and found.filename == places.__file__
     assert found.text() == "found = _SITE.fullmatch(site)"
     assert places.span_of_site("no site", "other", "other.py") is None
-
-

@@ -250,7 +250,8 @@ class _Module:
             arguments = ", ".join({"k": "k - 3"}.get(n, n) for n in chosen)
             first = ("if 3 < k < 8:", f"    return f(x * 0.5, {arguments})")
         if "module" in self.topics:
-            base, method = self.rng.choice((("nn.Module", "forward"), ("nn.Module", "forward"), ("object", "run")))
+            kinds = [("nn.Module", "forward")] * 2 + [("object", "run")]
+            base, method = self.rng.choice(kinds[:1] if first else kinds)
             self.parts.append(MAIN % base)
             self.function(f"def {method}(self, {header}):", scope, "*", size, "    ", first)
             self.parts.append("\nMAIN = Main()\nf = MAIN" + (".run" if base == "object" else "") + "\n\n")
