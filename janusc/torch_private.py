@@ -27,6 +27,16 @@ function_modes: Callable[[], int] = getattr(_C, "_len_torch_function_stack", _ne
 dispatch_modes: Callable[[], int] = getattr(_C, "_len_torch_dispatch_stack", _never)
 """How many torch dispatch modes are active."""
 
+
+def _no_hooks(_: bool) -> Any:
+    return None
+
+
+saved_hooks: Callable[[bool], Any] = getattr(
+    getattr(_C, "_autograd", None), "_top_saved_tensors_default_hooks", _no_hooks
+)
+"""The hooks that see each tensor saved for backward, or None. The argument, to look also while tracing, is True."""
+
 _function_mode_at: Callable[[int], Any] | None = getattr(_C, "_get_function_stack_at", None)
 _DEVICE_CONTEXT: Any = getattr(_device, "DeviceContext", ())
 

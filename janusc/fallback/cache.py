@@ -59,11 +59,13 @@ def _wrapper(function: types.FunctionType, state: CompiledFunction) -> types.Fun
     is_dynamo_compiling, gettrace = torch.compiler.is_dynamo_compiling, sys.gettrace
     is_tracing = torch_private.is_tracing
     function_modes, dispatch_modes = torch_private.function_modes, torch_private.dispatch_modes
+    saved_hooks = torch_private.saved_hooks
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if is_dynamo_compiling():  # first, for torch.compile reads this code, and must read no more of it
             return function(*args, **kwargs)
-        if SWITCH.open or gettrace() is not None or is_tracing() or function_modes() or dispatch_modes():
+        watched = SWITCH.open or gettrace() is not None or is_tracing() or function_modes() or dispatch_modes()
+        if watched or saved_hooks(True) is not None:
             if runs_eagerly():
                 state.eager_calls += 1
                 return function(*args, **kwargs)

@@ -44,7 +44,9 @@ def eager() -> Iterator[None]:
 def runs_eagerly() -> bool:
     """Whether this call must be plain Python.
 
-    That is inside ``eager()``, under a debugger or another tracer, recorded by a torch tracer, or seen by a torch mode.
+    That is inside ``eager()``, under a debugger or another tracer, recorded by a torch tracer, seen by a torch mode, or
+    where hooks see what is saved for backward: they may stop the program by an exception, as checkpointing does when it
+    has recomputed enough, and must not be called twice for one call.
     """
     return (
         _inside.get()
@@ -52,4 +54,5 @@ def runs_eagerly() -> bool:
         or torch_private.is_tracing()
         or torch_private.watching_modes()
         or torch_private.is_symbolic_tracing()
+        or torch_private.saved_hooks(True) is not None
     )

@@ -17,7 +17,7 @@ from janusc.testing import Call, World
 
 __all__ = ["PROGRAMS", "Call", "Program", "program"]
 
-FAMILIES = ("straight", "modules", "control", "state", "calls", "effects", "training", "errors", "findings")
+FAMILIES = ("straight", "modules", "control", "state", "calls", "effects", "training", "errors", "findings", "models")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ import random
 
 import torch
 
+import janusc as janus
+
 from . import program
 
 ONE = torch.ones(2)
@@ -99,9 +101,84 @@ def list_that_shrinks_while_zipped():
     return f, [(ONE, _items(4)) for _ in range(4)]
 
 
-@program()
-def literal_compared_by_identity():
-    def f(x, k):
-        return torch.relu(x) * 2 if k is 3 else torch.relu(x)  # noqa: F632
+def _host():
+    """A state, and a host call that changes it."""
+    state = {"count": 0, "log": []}
 
-    return f, [(ONE, 3), (ONE, 3), (ONE, 3), (ONE, 4), (ONE, 3)]
+    @janus.opaque
+    def bump(x):
+        state["count"] += 1
+        state["log"] = [*state["log"], state["count"]]
+        return x + 1
+
+    return state, bump
+
+
+@program()
+def read_before_a_host_call():
+    state, bump = _host()
+
+    def f(x):
+        y = x * 2
+        z = state["count"] + bump(y).sum()
+        return torch.relu(z) + state["count"]
+
+    return f, [(ONE,)] * 5
+
+
+@program()
+def global_read_before_a_host_call():
+    global COUNT
+    COUNT = 0
+
+    @janus.opaque
+    def bump(x):
+        global COUNT
+        COUNT += 1
+        return x + 1
+
+    def f(x):
+        y = x * 2
+        return torch.relu(COUNT + bump(y).sum()) + COUNT
+
+    return f, [(ONE,)] * 5
+
+
+@program()
+def attribute_read_before_a_host_call():
+    class Box:
+        pass
+
+    box = Box()
+    box.count, box.log = 0, []
+
+    @janus.opaque
+    def bump(x):
+        box.count += 1
+        box.log = [box.count]
+        return x + 1
+
+    def f(x):
+        y = x * 2
+        z = [box.log, torch.relu(bump(y)) + box.count, box.log]
+        box.log.append(bump(y * 3))
+        return torch.relu(y), z[0] is z[2], len(box.log), box.count
+
+    return f, [(ONE,)] * 5, box
+
+
+@program()
+def method_looked_up_before_its_argument_is_computed():
+    log = []
+
+    @janus.opaque
+    def bump(x):
+        log.append(len(log))
+        return x + 1
+
+    def f(x, items):
+        y = torch.relu(x)
+        items.extend([torch.relu(bump(y))])
+        return y * 2
+
+    return f, [(ONE, []), (ONE, []), (ONE, [ONE]), (ONE, ONE), (ONE, None)], log

@@ -9,6 +9,7 @@ import json
 import sys
 import traceback
 import types
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -190,3 +191,14 @@ def test_a_function_that_names_itself() -> None:
     assert new(3) == 3
     assert same_code(new.__code__, function.__code__)
     assert parse.parse(function).free_names == new.__code__.co_freevars == ()
+
+
+def test_compiling_anew_does_not_warn_anew() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        f = function_of("def f(k):\n    return k is 3\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parsed = parse.parse(f)
+        twin = build.compile_function(parsed, parsed.tree, {}).bind(f)
+    assert twin(3) is f(3)

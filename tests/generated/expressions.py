@@ -14,6 +14,7 @@ from dataclasses import dataclass
 TOPICS = (
     "inplace", "list", "dict", "box", "net", "global", "random", "host", "closure", "item", "option", "view", "text",
     "numbers", "object", "grad", "alias", "jump", "shape", "new", "carry", "dispatch", "layers", "tree", "module",
+    "opaque",
 )  # fmt: skip
 
 
@@ -211,6 +212,9 @@ module| self.lin.bias
 module| (self.cache if self.cache is not None else $R)
 module| self.history[-1]
 module| self.table['a']
+opaque 2| swap($R)
+opaque| (LAST + swap($R))
+opaque| TABLE['a'] * tick()
 """),
     "W": table(r"""
 core 2| $V.sum()
@@ -222,6 +226,9 @@ core  | torch.tensor($F)
 core  | ($R @ $R)
 core  | $R[$I % 4]
 view  | $v[0, 0]
+opaque 2| stir($V)
+opaque| stir($v, $I % 3)
+opaque| $v.sum() * stir($v)
 """),
     "I": table(r"""
 core 2| ($I + $I)
@@ -279,6 +286,13 @@ core  | (1 if isinstance($I, bool) else $I)
 module 2| self.n
 module| self.twice
 module| len(self.history)
+opaque 2| tick()
+opaque| tick($I)
+opaque| (COUNT + tick())
+opaque| [COUNT, tick(), COUNT][$I % 3]
+opaque| (COUNT if MODE else tick())
+box   | poke()
+box   | (BOX.count - poke($I))
 """),
     "F": table(r"""
 core 2| ($F + $F)
@@ -304,6 +318,8 @@ core  | math.floor($F) + 0.5
 core  | math.sqrt(abs($F))
 layers| NET.drop.p
 layers| NET.bn.momentum
+opaque| (SCALE * tick())
+opaque| float(stir($V))
 """),
     "B": table(r"""
 core 2| ($I > $I)
@@ -367,6 +383,9 @@ module| self.cache is None
 module| self.n > $I
 module| ('a' in self.table)
 module| self.history
+opaque| (COUNT < tick() < 9)
+opaque| (MODE or tick() > 3)
+opaque| (MODE and swap($R).sum() > 0)
 """),
     "L": table(r"""
 core  | [$R, $R]

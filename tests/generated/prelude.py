@@ -18,6 +18,7 @@ import numpy
 import torch
 from torch import nn
 from torch.nn import functional as F
+import janusc
 from janusc.testing import Call
 
 LOG = []
@@ -192,6 +193,38 @@ def size(tree):
     if isinstance(tree, tuple):
         return sum(size(t) for t in tree)
     return 0 if tree is None else 1
+""",
+    "tick": """\
+@janusc.opaque
+def tick(n=1):
+    global COUNT, SCALE
+    COUNT += n
+    SCALE = SCALE / 2
+    LOG.append(COUNT)
+    return COUNT
+""",
+    "swap": """\
+@janusc.opaque
+def swap(r):
+    global LAST, MODE
+    LAST, MODE = r, not MODE
+    TABLE['a'] = r * 2
+    return r + 1
+""",
+    "stir": """\
+@janusc.opaque
+def stir(v, row=0):
+    v[row] += 1
+    return v.sum()
+""",
+    "poke": """\
+@janusc.opaque
+def poke(n=1):
+    BOX.count += n
+    BOX.items = BOX.items[-2:] + [BOX.total * n]
+    BOX.last = BOX.total
+    BOX.total = BOX.total + n
+    return BOX.count
 """,
     "seen": """\
 def seen(*args):

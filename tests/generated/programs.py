@@ -161,6 +161,8 @@ class _Module:
         if "alias" in self.topics:
             self.topics = [*{*self.topics, "inplace", "box", "global", "view"}]
             self.topics.sort()
+        if "opaque" in self.topics and "global" not in self.topics:
+            self.topics.append("global")
         if "new" in self.topics and "box" not in self.topics:
             self.topics.append("box")
         if "layers" in self.topics and "net" not in self.topics:

@@ -245,6 +245,20 @@ module| self.step = self.twice + $I
 module| self.n, self.cache = $I, $R
 module| self.lin.bias.data.add_($F)
 module| for t in self.history[-3:]: $@R = t + $R
+opaque 3| tick()
+opaque| tick($I)
+opaque 2| swap($R)
+opaque 2| stir($v)
+opaque| COUNT = tick() + COUNT
+opaque| COUNT += tick()
+opaque| TABLE['a'] += swap($R)
+opaque| $@I, $@R = tick(), LAST
+opaque| if MODE: tick()
+opaque| LAST = LAST + swap($R)
+box   | poke()
+box   | BOX.count += poke()
+box   | BOX.items.append(BOX.total * poke())
+box   | BOX.total += poke()
 """)
 
 # What fails for some inputs; written inside try, and now and then outside.

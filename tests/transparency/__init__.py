@@ -1,0 +1,41 @@
+"""Programs that start harmlessly and then change something under the compiler.
+
+They follow the conventions of `corpus` and run in the same way; here each family is one kind of change.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from corpus import Call, Program
+
+__all__ = ["PROGRAMS", "Call", "ones", "program"]
+
+FAMILIES = ("aliasing", "rebinding", "objects", "rollback", "models")
+
+PROGRAMS: dict[str, Program] = {}
+
+
+def program(graph: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a maker under ``family.name``; ``graph``: some call must run in a graph."""
+
+    def register(make: Callable[..., Any]) -> Callable[..., Any]:
+        name = f"{make.__module__.rpartition('.')[2]}.{make.__name__}"
+        if name in PROGRAMS:
+            raise KeyError(f"{name} is registered already")
+        PROGRAMS[name] = Program(name, make, graph, None, False)
+        return make
+
+    return register
+
+
+def ones(count: int, *shape: int) -> list[tuple[torch.Tensor]]:
+    """The arguments of some calls: one tensor of ones for each."""
+    return [(torch.ones(shape or (3,)),) for _ in range(count)]
+
+
+for _family in FAMILIES:
+    importlib.import_module(f"{__name__}.{_family}")
