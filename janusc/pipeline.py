@@ -100,7 +100,7 @@ def _executable(
             backend=options.backend,
             module=function.__module__ or "janusc.emitted",
             registry=function.__globals__.get("__warningregistry__"),
-            origin=Span(parsed.filename, parsed.code.co_firstlineno),
+            origin=Span(parsed.filename, parsed.code.co_firstlineno, end_line=parsed.span.end_line),
         )
         return made.run, made.source
 

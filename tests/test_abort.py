@@ -32,7 +32,7 @@ def run(name, number):
 
 
 def numbers(name):
-    """Each check; of whole models, which have hundreds, the first few and then ever fewer unless there is time for all."""
+    """Each check; of whole models, which have hundreds, ever fewer unless there is time for all."""
     number = 0
     while True:
         yield number

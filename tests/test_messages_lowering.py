@@ -52,7 +52,7 @@ JC305: weight is a torch.sparse_coo tensor
   at programs.py:+1
     def sparse(x, weight):
     ^^^^^^^^^^^^^^^^^^^^^^
-  effect: this statement runs eagerly; results unaffected
+  effect: runs eagerly; results unaffected
 """,
     "JC306": """
 JC306: missing is not defined
@@ -108,7 +108,7 @@ JC313: starred unpacking of unknown length
   at programs.py:+2
     first, *rest = x.sin() + x.cos()
     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-  effect: this statement runs eagerly; results unaffected
+  effect: runs eagerly; results unaffected
 """,
     "JC314": """
 JC314: a dictionary key that varies
@@ -243,7 +243,7 @@ JC332: a context manager other than torch's grad modes and autocast
   at programs.py:+2
     with torch.profiler.record_function("part"):
     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-  effect: this statement runs eagerly; results unaffected
+  effect: runs eagerly; results unaffected
 """,
     "JC333": """
 JC333: there is no tensor work to convert

@@ -21,11 +21,11 @@ import traceback
 import types
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from janusc import torch_private
-from janusc.diagnostics import CODES, Diagnostic, JanusError, JanusWarning, Refusal, define
+from janusc.diagnostics import CODES, RUNS_EAGERLY, Diagnostic, JanusError, JanusWarning, Refusal, define
 from janusc.fallback import places, policy
 from janusc.fallback.variant import Specialisation, Variant
 from janusc.frontend import parse
@@ -248,6 +248,7 @@ class CompiledFunction:
 
     def refuse(self, verdict: Diagnostic, final: bool = True) -> None:
         """Run eagerly, for ever or for now, whatever the specialisations there are do not take; says so once."""
+        verdict = replace(verdict, effect=RUNS_EAGERLY)  # the whole function, whatever part was refused
         self.verdict, self.final = verdict, final
         self.direct = final and not self.options.strict
         if not self._warned:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from janusc.fallback.call import CompiledFunction, Failure
 from janusc.fallback.variant import Specialisation, Variant
-from janusc.lowering.ir import Chain, HostRange, Segment, walk
+from janusc.lowering.ir import Chain, Const, HostRange, Node, Segment, walk
 from janusc.lowering.printer import print_chain
 from janusc.source import Span
 
@@ -94,7 +94,7 @@ def explain_state(state: CompiledFunction) -> str:
     blocks = [list(_summary(state))]
     for variant in sorted(state.variants, key=lambda v: v.number):
         if variant.made is not None:
-            blocks.append(list(_variant(variant, variant.made)))
+            blocks.append(list(_variant(variant, variant.made, state.span)))
     blocks.append(list(_failures(state)))
     blocks.append(list(_refusals(state)))
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -140,7 +140,7 @@ def _count(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-def _variant(variant: Variant, made: Specialisation) -> Iterator[str]:
+def _variant(variant: Variant, made: Specialisation, home: Span | None) -> Iterator[str]:
     yield f"graph {variant.number}: {_count(variant.hits, 'call')}, {variant.fallbacks} of them finished eagerly"
     for index, step in enumerate(made.chain.steps, 1):
         if isinstance(step, HostRange):
@@ -148,31 +148,51 @@ def _variant(variant: Variant, made: Specialisation) -> Iterator[str]:
             yield f"  {index}. ordinary Python  {place}"
             yield f"     because {step.reason or 'it can not be in a graph'}"
         else:
-            yield f"  {index}. transaction      {_extent(step)}"
+            yield f"  {index}. transaction      {_extent(step, home)}"
             for line in _assumptions(step):
                 yield f"     assumes  {line}"
     for note in made.notes:
         yield from (f"  {line}" for line in str(note).splitlines())
 
 
-def _extent(step: Segment) -> str:
+def _extent(step: Segment, home: Span | None) -> str:
+    """How large a transaction is, and the lines of the user's function that it covers."""
     nodes = list(walk(step.body))
     spans = [node.span for node in nodes if node.span is not None]
-    lines = f", {spans[0]} to {spans[-1]}" if spans else ""
-    return f"{_count(len(nodes), 'node')}{lines}"
+    lines = sorted({s.line for s in spans if home is None or s.filename == home.filename})
+    place = "" if not lines else f", line {lines[0]}" if len(lines) == 1 else f", lines {lines[0]} to {lines[-1]}"
+    return f"{_count(len(nodes), 'node')}{place}"
+
+
+_IN_WORDS = {
+    "true": "this is true",
+    "false": "this is false",
+    "equals": "this has the value it had",
+    "is": "this is what it was",
+    "bound": "this variable is bound",
+    "plain_write": "the change in place leaves no history",
+    "type": "the items are of one type",
+}
 
 
 def _assumptions(step: Segment) -> Iterator[str]:
-    """Each line of the user's that something is assumed at, with the kinds of checks."""
+    """What is assumed, by the line of the user's that needs it: access paths by name, tests by their outcome."""
     found: dict[Span | None, dict[str, None]] = {}
     for graph in (step.guards, step.body):
         for node in walk(graph):
             if node.op.name == "assert":
                 line = None if node.span is None else Span(node.span.filename, node.span.line)
-                found.setdefault(line, {})[node.target] = None
+                found.setdefault(line, {})[_in_words(node)] = None
     for span, checks in found.items():
         place = "the arguments" if span is None else f"{span}: {span.text()}"
-        yield f"{place}  [{', '.join(checks)}]"
+        yield f"{place}\n         {', '.join(checks)}"
+
+
+def _in_words(node: Node) -> str:
+    """An assert for a reader: what it is about, unless that is the place in the source, then what it says of it."""
+    site = next((arg.value for name, arg in node.kwargs if name == "site" and isinstance(arg, Const)), "")
+    about = str(site).split("|")[-2] if "|" in str(site) else str(site)
+    return _IN_WORDS.get(node.target, node.target) if "@" in about or not about else about
 
 
 def _failures(state: CompiledFunction) -> Iterator[str]:
@@ -187,7 +207,7 @@ def _failure(state: CompiledFunction, failure: Failure) -> str:
     span = state.span_of_site(failure.site or "")
     place = failure.site or "unknown place" if span is None else f"{span}: {span.text()}"
     if failure.site is not None and state.profile.is_refuted(failure.site):
-        return f"{place}\n      an assumption was false, and is not made again ({failure.site})"
+        return f"{place}\n      what was assumed here was false, and is not assumed again"
     if failure.twin_succeeded:
         return f"{place}\n      {failure.error}, which eager did not raise"
     return f"{place}\n      {failure.error}, as eager raised"

@@ -35,6 +35,9 @@ from janusc.sentinels import UNBOUND
 from janusc.types import ANY, TensorType
 
 
+_MODULE_CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.ParameterList)
+
+
 def test_site(lo: Lowering, node: Any) -> str:
     """The site of a test, as the instrumented function records it."""
     return lo.site(node, f"{type(node).__name__}Test")
@@ -66,8 +69,10 @@ def live_truth(lo: Lowering, value: Live) -> bool | Any:
 
         return length(lo, value)
     if hasattr(cls, "__bool__") or hasattr(cls, "__len__"):
-        if issubclass(cls, torch.nn.Module) and cls.__module__.startswith("torch."):
-            return len(value.sample) > 0
+        if cls in _MODULE_CONTAINERS:
+            from janusc.lowering.lower_builtin import length
+
+            return truth(lo, length(lo, value))
         raise lo.refuse(codes.TRUTH, f"{cls.__qualname__} decides its own truth")
     check_lacks(lo, cls, "__bool__", "__len__")
     return True

@@ -96,7 +96,7 @@ def lower(
                 raise Refusal(error.diagnostic) from None
             if parsed.captured_writes:
                 raise Refusal(error.diagnostic) from None
-            split_off(walk_.current, error, hosts, pieces)
+            split_off(walk_.current, error, hosts, pieces, walk_.stable_names())
             continue
         if walk_.idle:  # a transaction without tensor work is better run as it is
             for statement in walk_.idle:
@@ -107,21 +107,19 @@ def lower(
 
 
 def split_off(
-    statement: Any, error: Unconvertible, hosts: dict[int, Diagnostic | None], pieces: dict[int, list[Any]]
+    statement: Any,
+    error: Unconvertible,
+    hosts: dict[int, Diagnostic | None],
+    pieces: dict[int, list[Any]],
+    stable: tuple[frozenset[str], frozenset[str]],
 ) -> None:
     """Run a statement on the host, or only the opaque call in it where what is around can stand in a graph."""
-    parts = split(statement, error.call) if error.call is not None and id(statement) not in pieces else None
+    parts = split(statement, error.call, *stable) if error.call is not None and id(statement) not in pieces else None
     if parts is None:
         hosts[id(statement)] = error.diagnostic
         return
     pieces[id(statement)] = parts
-    alone = next(p for p in parts if isinstance(p, gast.Assign) and _is_of(p.value, error.call))
-    hosts[id(alone)] = error.diagnostic
-
-
-def _is_of(value: Any, call: Any) -> bool:
-    """Whether an expression is the call, possibly with arguments replaced by names."""
-    return value is call or (isinstance(value, gast.Call) and value.func is call.func)
+    hosts[id(parts[-2])] = error.diagnostic  # the call alone, right before what is left of the statement
 
 
 class Walk:
@@ -170,6 +168,11 @@ class Walk:
         if not returned:
             self.finish(Known(None))
         return self.result()
+
+    def stable_names(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The locals that no call can rebind, and the global names of modules."""
+        names_of_modules = (n for n, v in self.function.__globals__.items() if isinstance(v, pytypes.ModuleType))
+        return self.parsed.local_names - self.parsed.cell_names, frozenset(names_of_modules) - self.parsed.local_names
 
     def result(self) -> Lowered:
         if not self.useful and not self.idle:

@@ -31,6 +31,7 @@ from janusc.typeinfer import callees, torch_table, transfer
 
 _DATA_DESCRIPTORS = (pytypes.MemberDescriptorType, pytypes.GetSetDescriptorType)
 MISSING: Any = object()
+_PLAIN_LOOKUPS = (pytypes.SimpleNamespace, BaseException)  # written in C, and look up attributes as object does
 _NAMES = ("__name__", "__qualname__", "__module__", "__doc__")
 
 
@@ -43,8 +44,8 @@ def class_lookup(cls: type, name: str) -> Any:
 
 
 def overrides(cls: type, name: str, base: type) -> bool:
-    """Whether a class has a method other than the one it would inherit from ``base``."""
-    return getattr(cls, name) is not getattr(base, name)
+    """Whether a class has a method other than the one it would inherit from ``base``, or a builtin's spelling of it."""
+    return all(getattr(cls, name) is not getattr(plain, name) for plain in (base, *_PLAIN_LOOKUPS))
 
 
 def get_attribute(lo: Lowering, owner: Any, name: str) -> Any:

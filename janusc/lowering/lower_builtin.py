@@ -12,7 +12,7 @@ import torch
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, BoundV, DictV, FunctionV, IterableV, Known, ListV, Live, Sym, TupleV
-from janusc.lowering.iterate import live_sequence, static_items
+from janusc.lowering.iterate import live_sequence, parameter_items, static_items
 from janusc.lowering.lower_attr import MISSING, class_lookup, overrides
 from janusc.lowering.lower_expr import _check_formattable
 from janusc.lowering.lower_operator import binary, computed, is_mutated
@@ -206,7 +206,9 @@ def live_length(lo: Lowering, value: Live) -> Any:
             read = lo.builder.guard(ops.BUILTIN_READ, "len", (value.value,), _INT, lo.span())
             lo.memo[memo] = Sym(read, len(sample), stable=True, pytype=int)
         return lo.memo[memo]
-    if isinstance(sample, torch.nn.Module) and type(sample).__module__.startswith("torch.nn"):
+    if type(sample) is torch.nn.ParameterList:
+        return Known(len(parameter_items(lo, value)))
+    if type(sample) in (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict):
         from janusc.lowering.iterate import module_children
 
         return Known(len(module_children(lo, value)[0]))
@@ -314,6 +316,8 @@ def lower_getattr(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return get_attribute(lo, args[0], args[1].value)
     if isinstance(args[0], Live) and not has_statically(lo, args[0], args[1].value):
         present = lower_hasattr(lo, args[:2], {})
+        if isinstance(present, Known):  # written in this transaction
+            return get_attribute(lo, args[0], args[1].value)
         lo.check("false", (present.value,), f"{args[1].value} is missing", lo.span())
         return args[2]
     try:

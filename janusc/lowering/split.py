@@ -29,15 +29,19 @@ _HEADS: dict[type, str] = {
 _names = itertools.count()
 
 
-def split(statement: Any, call: Any) -> list[Any] | None:
-    """The statements that stand for ``statement``, or None where the call can't be taken out."""
+def split(statement: Any, call: Any, local_names: frozenset[str], modules: frozenset[str]) -> list[Any] | None:
+    """The statements that stand for ``statement``, or None where the call can't be taken out.
+
+    What is evaluated before the call is named before it, but for constants and ``local_names``, which no call changes,
+    and for what is called, where that is a global function or one of a module among ``modules``.
+    """
     field = _HEADS.get(type(statement))
     if field is None or getattr(statement, field) is None:
         return None
     value = getattr(statement, field)
     if value is call and isinstance(statement, (gast.Expr, gast.Assign)) and not _has_call(call):
         return None  # it stands alone already
-    parts: list[Any] = []
+    parts = _Parts(local_names, modules)
     replaced = _take_out(value, call, parts)
     if replaced is None:
         return None
@@ -48,7 +52,25 @@ def split(statement: Any, call: Any) -> list[Any] | None:
     return [*parts, last]
 
 
-def _take_out(node: Any, call: Any, parts: list[Any]) -> Any:
+class _Parts(list[Any]):
+    """The statements so far; ``local_names`` may be read later than they were."""
+
+    def __init__(self, local_names: frozenset[str], modules: frozenset[str]) -> None:
+        super().__init__()
+        self.local_names = local_names
+        self.modules = modules
+
+    def hoist_callee(self, node: Any) -> Any:
+        """What is called: a function that is looked up by name alone may be looked up later."""
+        root = node
+        while isinstance(root, gast.Attribute):
+            root = root.value
+        if isinstance(node, gast.Name) or (isinstance(root, gast.Name) and root.id in self.modules):
+            return node
+        return _hoist(node, self)
+
+
+def _take_out(node: Any, call: Any, parts: _Parts) -> Any:
     """The expression with the call replaced by a name; what runs before goes into ``parts``. None if that can't be."""
     if node is call:
         inner = _hoist_arguments(call, parts)
@@ -59,7 +81,9 @@ def _take_out(node: Any, call: Any, parts: list[Any]) -> Any:
     for index, (child, _) in enumerate(children):
         if not any(n is call for n in gast.walk(child)):
             continue
-        before = [_hoist(c, parts) for c, _ in children[:index]]
+        before = [
+            parts.hoist_callee(c) if place == ("func", None) else _hoist(c, parts) for c, place in children[:index]
+        ]
         inside = _take_out(child, call, parts)
         if inside is None:
             return None
@@ -110,14 +134,10 @@ def _put(node: Any, place: tuple[str, int | None], value: Any) -> None:
     setattr(node, field, items)
 
 
-def _hoist(node: Any, parts: list[Any]) -> Any:
-    """An operand that runs before the call, under a name of its own; a method to be called stays with its object."""
-    if isinstance(node, (gast.Constant, gast.Name)):
+def _hoist(node: Any, parts: _Parts) -> Any:
+    """An operand that runs before the call, under a name of its own."""
+    if isinstance(node, gast.Constant) or (isinstance(node, gast.Name) and node.id in parts.local_names):
         return node
-    if isinstance(node, gast.Attribute):
-        new = copy.copy(node)
-        new.value = _hoist(node.value, parts)
-        return new
     if isinstance(node, gast.Starred):
         new = copy.copy(node)
         new.value = _hoist(node.value, parts)
@@ -127,17 +147,16 @@ def _hoist(node: Any, parts: list[Any]) -> Any:
     return _load(name, node)
 
 
-def _hoist_arguments(call: Any, parts: list[Any]) -> Any:
-    """The call with the arguments that do work of their own computed before it."""
+def _hoist_arguments(call: Any, parts: _Parts) -> Any:
+    """The call, with what is called and its arguments computed before it where some argument does work of its own."""
     if not _has_call(call) or any(isinstance(n, gast.Call) for n in gast.walk(call.func)):
         return call
     new = copy.copy(call)
-    new.args = [_hoist(a, parts) if _works(a) else a for a in call.args]
-    new.keywords = []
-    for keyword in call.keywords:
-        changed = copy.copy(keyword)
-        changed.value = _hoist(keyword.value, parts) if _works(keyword.value) else keyword.value
-        new.keywords.append(changed)
+    new.func = parts.hoist_callee(call.func)
+    new.args = [_hoist(a, parts) for a in call.args]
+    new.keywords = [copy.copy(k) for k in call.keywords]
+    for keyword in new.keywords:
+        keyword.value = _hoist(keyword.value, parts)
     return new
 
 

@@ -43,7 +43,7 @@ from janusc.sentinels import MISS, UNBOUND, Sentinel
 from janusc.source import Span
 from janusc.types import HostType
 
-NOWHERE = Span("<janusc>", 1)
+NOWHERE = Span("<janusc>", 1, end_line=1)
 DEFAULT = Sentinel("DEFAULT")
 """Stands in the signature for a default, which is read from the function at each call."""
 
@@ -101,10 +101,10 @@ def emit(
 
 
 def lines_of(spans: Sequence[Span | None], origin: Span) -> list[int]:
-    """The user's line for each emitted line; what comes from another file counts as the line that called for it."""
+    """The user's line for each emitted line; what comes from another function counts as the line that called it."""
     line, lines = origin.line, []
     for span in spans:
-        if span is not None and span.filename == origin.filename:
+        if span is not None and span.filename == origin.filename and origin.line <= span.line <= origin.end_line:
             line = span.line
         lines.append(line)
     return lines

@@ -63,8 +63,9 @@ def test_explain_shows_transactions_assumptions_and_ordinary_python(state, capsy
     assert "\n  runs in graphs\n  2 calls: 1 in graphs, 1 eager, 0 begun" in text
     assert text.partition("\n\n")[2] == (
         "graph 1: 1 call, 0 of them finished eagerly\n"
-        f"  1. transaction      1 node, test_report.py:{LINE + 1} to test_report.py:{LINE + 1}\n"
-        f"     assumes  test_report.py:{LINE}: def sample(x):  [is]\n"
+        f"  1. transaction      1 node, line {LINE + 1}\n"
+        f"     assumes  test_report.py:{LINE}: def sample(x):\n"
+        "         s\n"
         f"  2. ordinary Python  test_report.py:{LINE + 2}: print(y)\n"
         "     because it prints\n"
         "  JC777: a note\n"
@@ -81,7 +82,7 @@ def test_explain_names_the_line_of_a_failed_assumption(state, capsys):
     state.variants[0].failed(parse.site(parsed, parsed.tree.body[0]), AssertionError(), True)
     text = report.explain_state(state)
     assert "rolled back and finished eagerly:" in text
-    assert f"1 × test_report.py:{LINE + 1}: y = x + 1\n" in text and "is not made again" in text
+    assert f"1 × test_report.py:{LINE + 1}: y = x + 1\n" in text and "is not assumed again" in text
     assert report.make_stats(state).fallbacks == 1
 
 

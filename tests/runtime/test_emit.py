@@ -372,7 +372,9 @@ def test_a_later_segment_without_a_way_to_resume_is_refused():
 
 
 def test_emitted_lines_are_the_users_lines():
-    assert emit.lines_of([None, Span("u.py", 7), None, Span("library.py", 3), Span("u.py", 9)], Span("u.py", 5)) == [
+    assert emit.lines_of(
+        [None, Span("u.py", 7), None, Span("library.py", 3), Span("u.py", 9)], Span("u.py", 5, end_line=9)
+    ) == [
         5,
         7,
         7,

@@ -288,6 +288,34 @@ def containers_of_modules_change():
 
 
 @program()
+def truth_and_length_of_module_containers():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers, self.named, self.chain = nn.ModuleList(), nn.ModuleDict(), nn.Sequential()
+            self.weights = nn.ParameterList([nn.Parameter(torch.ones(3))])
+            self.table = nn.ParameterDict({"b": torch.ones(3)})
+
+        def forward(self, x):
+            x = x * 2 if self.layers else x * 3
+            x = x + 5 if self.named else x
+            x = x - 1 if self.chain else x
+            return x * len(self.weights) + len(self.table) + len(self.layers) + ("a" in self.named)
+
+    model = Model()
+
+    def grow(f):
+        model.layers.append(nn.ReLU())
+        model.named["a"] = nn.ReLU()
+        model.chain.append(nn.ReLU())
+        model.weights.append(nn.Parameter(torch.ones(3)))
+        model.table["c"] = torch.ones(3)
+        return f(torch.ones(3))
+
+    return model, [*ones(4), grow, *ones(2)]
+
+
+@program()
 def weights_are_parametrized_and_pruned_late():
     class Symmetric(nn.Module):
         def forward(self, weight):
