@@ -34,7 +34,6 @@ from janusc.lowering.store import parts
 from janusc.sentinels import UNBOUND
 from janusc.types import ANY, TensorType
 
-
 _MODULE_CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.ParameterList)
 
 

@@ -120,7 +120,8 @@ def load(lo: Lowering, name: str) -> Any:
 def load_cell(lo: Lowering, frame: Frame, index: int, name: str) -> Any:
     cell = frame.function.sample.__closure__[index]
     slot = ("cell", id(cell), "")
-    if slot in lo.store:
+    if slot in lo.store:  # an own write, if this path leads to the same cell again
+        note_read(lo, slot, Live(cell_value(lo, frame, index), cell))
         return lo.store[slot]
     try:
         sample = cell.cell_contents
@@ -149,6 +150,8 @@ def load_global(lo: Lowering, frame: Frame, name: str) -> Any:
         value = lo.store[slot]
         if value is Unbound:
             raise lo.refuse(codes.UNBOUND_NAME, f"{name} is not bound")
+        if not frame.library:
+            note_read(lo, slot, Live(raw_attr(lo, frame.function.value, "__globals__"), names))
         return value
     if frame.library:
         return fixed(lo, names[name] if name in names else getattr(builtins, name), name)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import gc
-import math
 import inspect
+import math
 import warnings
 import weakref
 
