@@ -68,6 +68,11 @@ def is_leaf(tensor: torch.Tensor) -> bool | None:
         return None
 
 
+def _is_constant(value: Any) -> bool:
+    """Whether a value has no identity of its own: Python itself makes some such tuples once, and some for each call."""
+    return type(value) in _ATOMS or (type(value) is tuple and all(_is_constant(item) for item in value))
+
+
 class Snapshot:
     """A walk over objects; ``facts`` is the table, ``tensors`` every tensor met with its path, in order."""
 
@@ -81,7 +86,7 @@ class Snapshot:
     def visit(self, path: str, value: Any) -> None:
         """Record one value and all that can be reached from it."""
         value = marks.original_of(value) or value
-        if type(value) in _ATOMS:
+        if _is_constant(value):
             self.facts[path] = f"{value!r} ({type(value).__name__})"
         elif isinstance(value, enum.Enum) or isinstance(value, _NAMED):
             self.facts[path] = str(value)

@@ -6,21 +6,26 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-LAYERS, WIDTH = 6, 64
+LAYERS, NARROW, WIDE = 6, 16, 64
 
 
 class MLP(nn.Module):
     """Six linear layers, each with a rectifier."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__()
         layers: list[nn.Module] = []
         for _ in range(LAYERS):
-            layers += [nn.Linear(WIDTH, WIDTH), nn.ReLU()]
+            layers += [nn.Linear(width, width), nn.ReLU()]
         self.layers = nn.Sequential(*layers)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layers(x)
+
+
+def predict(model: nn.Module, x: Tensor) -> Tensor:
+    """What a user writes around a model."""
+    return model(x)
 
 
 def flat_calls(x: Tensor, w1, b1, w2, b2, w3, b3, w4, b4, w5, b5, w6, b6) -> Tensor:

@@ -64,11 +64,16 @@ def _wrapper(function: types.FunctionType, state: CompiledFunction) -> types.Fun
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if is_dynamo_compiling():  # first, for torch.compile reads this code, and must read no more of it
             return function(*args, **kwargs)
-        watched = SWITCH.open or gettrace() is not None or is_tracing() or function_modes() or dispatch_modes()
-        if watched or saved_hooks(True) is not None:
-            if runs_eagerly():
-                state.eager_calls += 1
-                return function(*args, **kwargs)
+        if (
+            SWITCH.open
+            or gettrace() is not None
+            or is_tracing()
+            or function_modes()
+            or dispatch_modes()
+            or saved_hooks(True) is not None
+        ) and runs_eagerly():
+            state.eager_calls += 1
+            return function(*args, **kwargs)
         variants = state.variants
         for variant in variants:
             variant.hits += 1

@@ -182,3 +182,17 @@ def method_looked_up_before_its_argument_is_computed():
         return y * 2
 
     return f, [(ONE, []), (ONE, []), (ONE, [ONE]), (ONE, ONE), (ONE, None)], log
+
+
+@program()
+def unbound_name_that_is_only_read():
+    def f(x, s):
+        y = x * 2
+        if y.mean() > s:
+            pass
+        else:
+            del y
+        y
+        return x + 1
+
+    return f, [(ONE, 1.0), (ONE, 1.0), (ONE, 3.0), (ONE, 1.0), (ONE, 3.0), (ONE, 1.0)]
