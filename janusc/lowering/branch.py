@@ -170,7 +170,10 @@ def cond(lo: Lowering, node: Any, predicate: Sym, then: Callable[[], Any], orels
     slots = [s for s in slots if s[0] != "local" or s[1] <= last_frame]
     merge = Merge(lo, first, second)
     for slot in slots:
-        merged = merge.values(left.get(slot, _before(lo, slot, before)), right.get(slot, _before(lo, slot, before)))
+        merged = merge.values(
+            left[slot] if slot in left else _before(lo, slot, before),
+            right[slot] if slot in right else _before(lo, slot, before),
+        )
         if merged is Unbound:
             lo.store.pop(slot, None)
         else:
@@ -186,10 +189,10 @@ def cond(lo: Lowering, node: Any, predicate: Sym, then: Callable[[], Any], orels
 
 def _before(lo: Lowering, slot: Any, before: dict[Any, Any]) -> Any:
     """What a slot held where only the other side wrote it: for an object's attribute, what was read from outside."""
+    if slot[0] == "local":
+        return Unbound  # never bound, or deleted
     if slot in before:
         return before[slot]
-    if slot[0] == "local":
-        return Unbound
     owner = lo.written.get(slot)
     if owner is None:
         raise lo.refuse(codes.PARTIAL_WRITE, f"{slot[2]} is written on one path only")

@@ -196,3 +196,17 @@ def unbound_name_that_is_only_read():
         return x + 1
 
     return f, [(ONE, 1.0), (ONE, 1.0), (ONE, 3.0), (ONE, 1.0), (ONE, 3.0), (ONE, 1.0)]
+
+
+@program()
+def name_deleted_on_one_side():
+    def f(x, s):
+        y = x * 2
+        if y.mean() > s:
+            pass
+        else:
+            del y
+        y  # noqa: B018
+        return x + 1
+
+    return f, [(ONE, s) for s in (0.0, 0.0, 3.0, 0.0, 3.0, 0.0)]
