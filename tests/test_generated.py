@@ -17,7 +17,7 @@ from janusc.testing import report
 
 FUZZ = os.environ.get("JANUSC_FUZZ") == "1"
 PROGRAMS, BLOCK = (20_000, 50) if FUZZ else (300, 10)
-ABORTED, ABORTS = (PROGRAMS, 200) if FUZZ else (60, 6)
+ABORTED, ABORTS = (PROGRAMS, 200) if FUZZ else (40, 5)
 END = time.monotonic() + float(os.environ.get("JANUSC_FUZZ_SECONDS", 3600 if FUZZ else 1e9))
 
 pytestmark = pytest.mark.hypothesis  # `make fuzz` selects the property tests

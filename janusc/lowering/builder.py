@@ -95,7 +95,9 @@ class Builder:
     def check(self, kind: str, args: tuple[Arg, ...], site: str, span: Span | None = None) -> None:
         """An assert: a guard where all it needs is there before the body, else a node of the body."""
         node = Node(ops.ASSERT, kind, args, (("site", Const(site)),), (), (), span)
-        (self.guards if self.is_early(*args) else self.regions[-1].nodes).append(node)
+        # the grad mode that a write meets is that of its place
+        early = self.is_early(*args) and (kind != "plain_write" or self.top_level)
+        (self.guards if early else self.regions[-1].nodes).append(node)
 
     def emit(
         self,

@@ -39,6 +39,9 @@ def protect(lo: Lowering, owner: Sym, others: list[Any]) -> None:
         raise lo.refuse(
             codes.HISTORY, "a tensor from outside is changed in place with its history", "use an out-of-place op"
         )
+    if not lo.grad:  # inside the graph's own no_grad
+        lo.builder.emit(ops.SAVE, "tensor", (owner.value,), (), (), lo.span())
+        return
     site = lo.site(lo.node, "history")
     if lo.profile.is_refuted(site):
         raise lo.refuse(codes.HISTORY, "a tensor from outside was changed in place with its history")

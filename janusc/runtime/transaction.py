@@ -51,9 +51,12 @@ def save_tensor(undo: UndoLog, tensor: torch.Tensor) -> None:
 
     The restoring goes through a detached alias made now, so a change of the tensor's own shape or strides does not
     matter. Expanded dimensions are cut to one element: torch refuses to write several elements at one address.
+    Into a sparse tensor nothing can be copied back that its aliases see, so what changes one runs eagerly.
     """
+    if tensor.layout is not torch.strided:
+        raise Deopt(None)
     alias = tensor.detach()
-    if alias.layout is torch.strided and 0 in alias.stride():
+    if 0 in alias.stride():
         for dim in (d for d, stride in enumerate(alias.stride()) if stride == 0 and alias.size(d) > 1):
             alias = alias.narrow(dim, 0, 1)
     undo.append((_restore_tensor, (alias, alias.clone())))

@@ -206,7 +206,30 @@ def name_deleted_on_one_side():
             pass
         else:
             del y
-        y  # noqa: B018
+        y
         return x + 1
 
     return f, [(ONE, s) for s in (0.0, 0.0, 3.0, 0.0, 3.0, 0.0)]
+
+
+@program()
+def sparse_tensor_changed_before_an_error():
+    def f(x):
+        x *= 3
+        x.relu_()
+        return x + 1
+
+    return f, [(torch.ones(2, 2),), (torch.ones(2, 2),), (torch.ones(2, 2).to_sparse(),), (torch.ones(2, 2),)]
+
+
+@program()
+def parameter_changed_without_gradients():
+    layer = torch.nn.Linear(2, 2)
+
+    def f(x):
+        with torch.no_grad():
+            layer.weight.mul_(0.5)
+            layer.bias.add_(x)
+        return layer(x)
+
+    return f, [(ONE,)] * 4

@@ -157,7 +157,7 @@ class _Module:
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
-        self.topics = self.rng.sample(TOPICS, self.rng.choice((1, 2, 3, 4, 5)))
+        self.topics = self.rng.sample(TOPICS, self.rng.choice((1, 1, 2, 2, 3, 4)))
         if "alias" in self.topics:
             self.topics = [*{*self.topics, "inplace", "box", "global", "view"}]
             self.topics.sort()

@@ -92,6 +92,13 @@ def test_a_failed_write_to_an_expanded_tensor_can_be_rolled_back():
     assert base.item() == 0.0
 
 
+def test_a_sparse_tensor_is_not_changed_in_a_graph():
+    undo = []
+    with pytest.raises(t.Deopt):
+        SAVES["tensor"](undo, torch.ones(2, 2).to_sparse())
+    assert not undo
+
+
 def test_an_inference_tensor_is_restored():
     with torch.inference_mode():
         x = torch.zeros(2)
