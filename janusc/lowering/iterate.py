@@ -32,6 +32,10 @@ def static_items(lo: Lowering, iterable: Any, node: Any = None) -> list[Any] | N
     if isinstance(iterable, IterableV):
         return _combined_items(lo, iterable)
     if isinstance(iterable, Sym) and iterable.pytype is torch.Size and iterable.stable:
+        site = lo.site(lo.node, "rank")
+        if lo.profile.is_refuted(site):
+            return None
+        lo.check("length", (iterable.value, Const(len(iterable.sample))), site, lo.span())
         return unpack(lo, iterable, len(iterable.sample))
     return None
 
@@ -217,6 +221,7 @@ def unpack(lo: Lowering, value: Any, count: int) -> list[Any]:
         samples = [template.sample] * count
     stable = isinstance(value, Sym) and value.stable
     if stable and lo.builder.is_early(value.value):
+        check_once(lo, "length", (value.value, Const(count)), "the length of a size")
         return [
             emit(lo, ops.OPERATOR, "getitem", (value.value, Const(i)), s, stable=True) for i, s in enumerate(samples)
         ]

@@ -233,3 +233,28 @@ def parameter_changed_without_gradients():
         return layer(x)
 
     return f, [(ONE,)] * 4
+
+
+@program()
+def dimensions_iterated():
+    def f(x):
+        total = sum(x.shape) + max(x.size())
+        doubled = [d * 2 for d in x.shape]
+        for d in x.shape:
+            total += d
+        return torch.relu(x) * total, doubled, (1, *x.shape)
+
+    shapes = ((4,), (4,), (4,), (6, 4), (6, 4), (4,), (2, 3, 4), (5,))
+    return f, [(torch.ones(shape),) for shape in shapes]
+
+
+@program()
+def dimensions_unpacked():
+    def f(x):
+        n, m = x.shape
+        first, *rest = x.shape
+        (k,) = x.shape[1:]
+        return torch.relu(x) * n, m + k, first, rest
+
+    shapes = ((2, 3), (2, 3), (2, 3), (2, 3, 4), (2, 4), (5,), (2, 3))
+    return f, [(torch.ones(shape),) for shape in shapes]

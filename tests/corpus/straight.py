@@ -260,3 +260,29 @@ def multiple_and_augmented_assignment():
         return a, c is d, items, e
 
     return f, [(torch.ones(2), 1), (torch.ones(2), 1), (torch.ones(2), 1), (torch.ones(2), 5), (torch.ones(3), 1)]
+
+
+@program()
+def a_shape_of_another_rank():
+    def f(x):
+        total = 0
+        for n in x.shape:
+            total = total + n
+        return torch.relu(x) * total, sum(x.shape), [*x.size()], (1, *x.shape)
+
+    return f, [(torch.ones(4),), (torch.ones(4),), (torch.ones(6, 4),), (torch.ones(2, 3, 4),), (torch.ones(4),)]
+
+
+@program()
+def unpacking_a_shape_of_another_rank():
+    def f(x):
+        n, m = x.shape
+        return torch.relu(x) * n + m
+
+    return f, [
+        (torch.ones(2, 3),),
+        (torch.ones(2, 3),),
+        (torch.ones(4, 3),),
+        (torch.ones(2, 3, 4),),
+        (torch.ones(2, 3),),
+    ]

@@ -64,7 +64,7 @@ X_OTHER = [
     "torch.full((3, 4), float('nan'))", "None", "nn.Parameter(T())", "T(grad=True) * 1",
     "T().requires_grad_()[1:]", "T(3)[:, :]",
     "T()[0].expand(3, 4)", "T().numpy()", "T(dtype=torch.bool)", "T(dtype=torch.complex64)", "T().to_sparse()",
-    "kept", "kept.T",
+    "kept", "kept.T", "torch.ones(2, 3, 4)", "torch.tensor(1.5)", "torch.ones(1, 3, 4)", "torch.ones(5, 4)",
 ]  # fmt: skip
 CHANGES = {
     "global": [

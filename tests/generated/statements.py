@@ -259,6 +259,11 @@ box   | poke()
 box   | BOX.count += poke()
 box   | BOX.items.append(BOX.total * poke())
 box   | BOX.total += poke()
+shape | $@I, $@I = $v.shape
+shape | $@I, *$@N = $v.shape
+shape | $@N = [n for n in $v.shape]
+shape | $@I, $@I = $v.size()[-2:]
+shape | for n in $v.shape: $@I = n + $I
 """)
 
 # What fails for some inputs; written inside try, and now and then outside.
