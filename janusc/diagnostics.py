@@ -58,11 +58,15 @@ class JanusError(Exception):
 
 
 class Refusal(JanusError):
-    """A function, or a part of it, is not converted; ``diagnostic`` says why."""
+    """A function, or a part of it, is not converted; ``diagnostic`` says why.
 
-    def __init__(self, diagnostic: Diagnostic) -> None:
+    ``final``: other inputs would be refused too, so there is no use in trying them.
+    """
+
+    def __init__(self, diagnostic: Diagnostic, final: bool = False) -> None:
         super().__init__(diagnostic)
         self.diagnostic = diagnostic
+        self.final = final
 
     def __str__(self) -> str:
         return str(self.diagnostic)

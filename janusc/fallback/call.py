@@ -244,7 +244,7 @@ class CompiledFunction:
         else:  # a refusal is of these inputs: others are tried, ever more rarely
             with self._lock:
                 self._set_back()
-            self.refuse(error.diagnostic, final=False)
+            self.refuse(error.diagnostic, final=error.final)
 
     def refuse(self, verdict: Diagnostic, final: bool = True) -> None:
         """Run eagerly, for ever or for now, whatever the specialisations there are do not take; says so once."""

@@ -141,7 +141,7 @@ class Frame:
     id: int
     parsed: Any  # ParsedFunction of the code whose sites are used
     function: Any  # Live for a real function; FunctionV for a local one
-    library: bool  # names read here are taken as fixed
+    is_library: bool  # names read here are taken as fixed
     locals: frozenset[str] = frozenset()
     global_names: frozenset[str] = frozenset()
     nonlocal_names: frozenset[str] = frozenset()

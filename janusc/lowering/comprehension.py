@@ -65,7 +65,7 @@ def collect(lo: Lowering, node: Any, empty: Any, step: Any) -> Any:
         body = _at(loop, node)
 
     targets = sorted(names.stores([g.target for g in node.generators]))
-    result = f"{RESULT}_{lo.new_frame(parsed=None, function=None, library=False).id}"
+    result = f"{RESULT}_{lo.new_frame(parsed=None, function=None, is_library=False).id}"
     _rename(body, result)
     saved = {name: lo.fetch(lo.local(name)) for name in targets}
     outer = lo.frame.locals

@@ -8,6 +8,7 @@ which is simple and cheap.
 
 from __future__ import annotations
 
+import time
 import types as pytypes
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -53,6 +54,8 @@ from janusc.lowering.split import split
 from janusc.lowering.store import parts
 from janusc.types import TensorType, TupleType, Type, join_all
 
+_MANY_WALKS, _MOST_SECONDS = 16, 5.0  # each walk begins anew; a function that needs more is left to ordinary Python
+
 
 @dataclass(frozen=True)
 class HostStatements:
@@ -84,8 +87,14 @@ def lower(
     """Convert a function, with the arguments of the call at hand as samples; Refusal where nothing can be converted."""
     hosts: dict[int, Diagnostic | None] = {}
     pieces: dict[int, list[Any]] = {}
-    for _ in range(4 * len(list(gast.walk(parsed.tree))) + 4):
-        walk_ = Walk(parsed, function, arguments, Lowering(profile, original, is_opaque), hosts, pieces, profile)
+    loaded: dict[int, frozenset[str]] = {}
+    started = time.perf_counter()
+    walks = 0
+    while True:
+        walks += 1
+        walk_ = Walk(
+            parsed, function, arguments, Lowering(profile, original, is_opaque), hosts, pieces, profile, loaded
+        )
         try:
             lowered = walk_.run()
         except Unconvertible as error:
@@ -94,8 +103,9 @@ def lower(
                 continue
             if walk_.current is None or id(walk_.current) in hosts:
                 raise Refusal(error.diagnostic) from None
-            if parsed.captured_writes:
-                raise Refusal(error.diagnostic) from None
+            late = walks >= _MANY_WALKS and time.perf_counter() - started > _MOST_SECONDS
+            if parsed.captured_writes or late:
+                raise Refusal(error.diagnostic, final=late) from None
             split_off(walk_.current, error, hosts, pieces, walk_.stable_names())
             continue
         if walk_.idle:  # a transaction without tensor work is better run as it is
@@ -103,7 +113,6 @@ def lower(
                 hosts.setdefault(id(statement), None)
             continue
         return lowered
-    raise AssertionError("the set of host statements grows with every walk")
 
 
 def split_off(
@@ -134,6 +143,7 @@ class Walk:
         hosts: dict[int, Diagnostic | None],
         pieces: dict[int, list[Any]],
         profile: Any,
+        loaded: dict[int, frozenset[str]],
     ) -> None:
         self.parsed, self.function, self.arguments = parsed, function, arguments
         self.lo, self.host_ids, self.pieces, self.profile = lo, hosts, pieces, profile
@@ -145,6 +155,7 @@ class Walk:
         self.segment_statements: list[Any] = []
         self.idle: list[Any] = []
         self.useful = False
+        self.loaded: dict[int, frozenset[str]] = loaded
         self.segment_agenda: list[Any] = list(self.agenda)
         self.live_ins: tuple[str, ...] = ()
 
@@ -191,7 +202,7 @@ class Walk:
         lo.frame = lo.new_frame(
             parsed=self.parsed,
             function=live,
-            library=False,
+            is_library=False,
             locals=self.parsed.local_names,
             global_names=self.parsed.global_names,
             nonlocal_names=self.parsed.nonlocal_names,
@@ -290,13 +301,13 @@ class Walk:
             statements.append(self.agenda.pop(0))
         reasons = [d for d in (self.host_ids.get(id(s)) for s in statements) if d is not None]
         self.notes.extend(d for d in reasons if d not in self.notes)
-        needed = names.loads(rest_before)
+        needed = self.loads(rest_before)
         self.close_segment(needed)
         lo = self.lo
         bound = self.bound_names()
         inputs = tuple(n for n in sorted(names.loads(statements) | names.deletes(statements)) if n in bound)
         final = not self.agenda
-        later = names.loads(self.agenda)
+        later = self.loads(self.agenda)
         changed = self.locals_among(names.stores(statements) | names.deletes(statements))
         outputs = None if final else tuple(sorted(changed & later))
         key = f"host_{len(self.outlined)}"
@@ -309,6 +320,16 @@ class Walk:
             return True
         self.reopen(later, changed, statements)
         return False
+
+    def loads(self, statements: list[Any]) -> frozenset[str]:
+        """The names that statements read; asked for the rest of the function again and again, so kept per statement."""
+        found: set[str] = set()
+        for statement in statements:
+            key = id(statement)
+            if key not in self.loaded:
+                self.loaded[key] = names.loads([statement])
+            found |= self.loaded[key]
+        return frozenset(found)
 
     def locals_among(self, found: frozenset[str]) -> frozenset[str]:
         """The names that are variables of the function: neither global nor nonlocal."""

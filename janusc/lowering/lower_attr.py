@@ -116,7 +116,7 @@ def _refuse_attribute(lo: Lowering, obj: Any, name: str) -> Any:
 
 def fixed_or_read(lo: Lowering, module: pytypes.ModuleType, name: str, sample: Any) -> Any:
     """An attribute of a Python module: guarded, except in torch's own files."""
-    if (lo.frame.library and module is not torch.nn.functional) or (
+    if (lo.frame.is_library and module is not torch.nn.functional) or (
         module.__name__.split(".")[0] in ("torch", "math") and isinstance(sample, pytypes.ModuleType)
     ):
         return Known(sample)

@@ -71,7 +71,7 @@ def call_known(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, A
         handler = None
     if handler is not None:
         return handler(lo, args, kwargs)
-    if isinstance(function, pytypes.FunctionType) and lo.frame.library:
+    if isinstance(function, pytypes.FunctionType) and lo.frame.is_library:
         if function.__name__.startswith("has_torch_function"):
             return Known(False)
         return call_function(lo, Live(None, function, fixed=True), args, kwargs)  # type: ignore[arg-type]

@@ -149,7 +149,7 @@ def call_function(lo: Lowering, function: Live, args: list[Any], kwargs: dict[st
     frame = lo.new_frame(
         parsed=parsed,
         function=function,
-        library=library,
+        is_library=library,
         locals=parsed.local_names,
         global_names=parsed.global_names,
         nonlocal_names=parsed.nonlocal_names,
@@ -192,7 +192,7 @@ def call_local(lo: Lowering, function: FunctionV, args: list[Any], kwargs: dict[
     frame = lo.new_frame(
         parsed=function.frame.parsed,
         function=function,
-        library=function.frame.library,
+        is_library=function.frame.is_library,
         locals=own,
         global_names=inner.global_names,
         nonlocal_names=inner.nonlocal_names,

@@ -127,7 +127,7 @@ def load_cell(lo: Lowering, frame: Frame, index: int, name: str) -> Any:
         sample = cell.cell_contents
     except ValueError:
         raise lo.refuse(codes.UNBOUND_NAME, f"{name} is not bound yet") from None
-    if frame.library:
+    if frame.is_library:
         return fixed(lo, sample, name)
     owner = cell_value(lo, frame, index)
     note_read(lo, slot, Live(owner, cell))
@@ -150,10 +150,10 @@ def load_global(lo: Lowering, frame: Frame, name: str) -> Any:
         value = lo.store[slot]
         if value is Unbound:
             raise lo.refuse(codes.UNBOUND_NAME, f"{name} is not bound")
-        if not frame.library:
+        if not frame.is_library:
             note_read(lo, slot, Live(raw_attr(lo, frame.function.value, "__globals__"), names))
         return value
-    if frame.library:
+    if frame.is_library:
         return fixed(lo, names[name] if name in names else getattr(builtins, name), name)
     owner = raw_attr(lo, frame.function.value, "__globals__")
     if name in names:
@@ -238,7 +238,7 @@ def store_name(lo: Lowering, name: str, abstract: Any) -> None:
         return
     frame = root_frame(lo.frame)
     code = frame.function.sample.__code__
-    if frame.library:
+    if frame.is_library:
         raise lo.refuse(codes.LIBRARY_STATE, f"library code writes {name}")
     if name in code.co_freevars and name not in lo.frame.global_names:
         index = code.co_freevars.index(name)
