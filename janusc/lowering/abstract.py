@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from janusc.lowering.ir import Value
-from janusc.types import ANY, Type
 
 
 class _Unknown:
@@ -151,8 +150,3 @@ class Frame:
     first: Any = None  # the first argument, for super()
     depth: int = 0
     cells: dict[str, Any] = field(default_factory=dict)
-
-
-def value_type(abstract: Any) -> Type:
-    """The IR type of a run-time value, any for everything else."""
-    return abstract.value.type if isinstance(abstract, (Sym, Live)) else ANY

@@ -6,7 +6,6 @@ import enum
 import types as pytypes
 from typing import Any
 
-import gast
 import torch
 
 from janusc.lowering import codes, ops
@@ -319,7 +318,3 @@ def set_attribute(lo: Lowering, owner: Any, name: str, abstract: Any) -> None:
     if found is not MISSING and hasattr(type(found), "__set__") and not isinstance(found, pytypes.MemberDescriptorType):
         raise lo.refuse(codes.ASSIGNMENT, f"{name} is a property or descriptor")
     write(lo, ("attr", place_of(sample), name), owner, abstract)
-
-
-def delete_attribute(lo: Lowering, node: gast.Attribute) -> None:
-    raise lo.refuse(codes.DELETION, f"attribute {node.attr} is deleted")

@@ -191,7 +191,3 @@ def expression(*kinds: type) -> Callable[[Callable[[Lowering, Any], Any]], Calla
         return handler
 
     return register
-
-
-def is_name(node: Any, name: str) -> bool:
-    return isinstance(node, gast.Name) and node.id == name

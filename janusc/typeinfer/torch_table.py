@@ -59,10 +59,6 @@ _MAY_ALIAS = frozenset(
     "pad sum_to_size".split()
 )
 
-_METADATA_METHODS = frozenset(
-    "size dim numel stride element_size nelement ndimension is_contiguous is_floating_point is_complex".split()
-)
-
 # parameters of library modules whose forward is one known op: no effects beside the generator
 OPAQUE_MODULES: tuple[type, ...] = (
     torch.nn.RNNBase,
@@ -167,10 +163,6 @@ def written_arguments(
 def may_alias(name: str) -> bool:
     """Whether the result may share memory with an argument for some sizes or values."""
     return name in _MAY_ALIAS
-
-
-def is_metadata(name: str) -> bool:
-    return name in _METADATA_METHODS
 
 
 def is_tensor_method(name: str) -> bool:
