@@ -263,7 +263,7 @@ class Writer:
         self.loops += 1
         if header.endswith(f"in {name}"):
             self.nesting += 1
-            self.emit(f"if len({name}) > 7: break")
+            self.emit(f"if {name}[8:]: break")
             self.nesting -= 1
         self.block(self.size())
         self.loops -= 1
