@@ -9,6 +9,7 @@ break it. Random numbers are seeded before a program is made.
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +17,6 @@ from typing import Any
 from janusc.testing import Call, World
 
 __all__ = ["PROGRAMS", "Call", "Program", "program"]
-
-FAMILIES = ("straight", "modules", "control", "state", "calls", "effects", "training", "errors", "findings", "models")
-
 
 @dataclass(frozen=True)
 class Program:
@@ -61,5 +59,5 @@ def program(
     return register
 
 
-for _family in FAMILIES:
+for _family in sorted(module.name for module in pkgutil.iter_modules(__path__)):
     importlib.import_module(f"{__name__}.{_family}")

@@ -6,6 +6,7 @@ They follow the conventions of `corpus` and run in the same way; here each famil
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +14,6 @@ import torch
 from corpus import Call, Program
 
 __all__ = ["PROGRAMS", "Call", "ones", "program"]
-
-FAMILIES = ("aliasing", "rebinding", "objects", "rollback", "models")
 
 PROGRAMS: dict[str, Program] = {}
 
@@ -37,5 +36,5 @@ def ones(count: int, *shape: int) -> list[tuple[torch.Tensor]]:
     return [(torch.ones(shape or (3,)),) for _ in range(count)]
 
 
-for _family in FAMILIES:
+for _family in sorted(module.name for module in pkgutil.iter_modules(__path__)):
     importlib.import_module(f"{__name__}.{_family}")
