@@ -18,6 +18,7 @@ from janusc.testing import Call, World
 
 __all__ = ["PROGRAMS", "Call", "Program", "program"]
 
+
 @dataclass(frozen=True)
 class Program:
     """One registered program.
