@@ -11,11 +11,13 @@ from typing import Any
 
 from janusc import marks
 from janusc.diagnostics import Diagnostic, silenced
+from janusc.frontend.build import DeferredTemplate
 from janusc.frontend.outline import outline
 from janusc.frontend.parse import ParsedFunction
 from janusc.lowering.ir import Chain, Effect, Segment
-from janusc.lowering.lower import HostStatements, lower
+from janusc.lowering.lower import lower
 from janusc.lowering.passes.pipeline import optimise
+from janusc.lowering.segments import HostStatements
 from janusc.options import Options
 from janusc.runtime.emit import emit
 from janusc.runtime.interpreter import run_chain
@@ -77,7 +79,7 @@ def original_of(function: Any) -> Any:
 
 
 def _outlined(parsed: ParsedFunction, host: HostStatements) -> Any:
-    return outline(parsed, host.statements, host.live_ins, host.live_outs, host.key)
+    return DeferredTemplate(lambda: outline(parsed, host.statements, host.live_ins, host.live_outs, host.key))
 
 
 def _executable(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,6 +51,21 @@ class Template:
             if hasattr(function, "__type_params__"):
                 setattr(bound, "__type_params__", function.__type_params__)  # noqa: B010 (unknown before Python 3.12)
         return bound
+
+
+class DeferredTemplate:
+    """A template that is compiled when it is first needed: the way on after a failure, which most calls never take."""
+
+    def __init__(self, make: Callable[[], Template]) -> None:
+        self._make = make
+        self._template: Template | None = None
+
+    def bind(self, function: types.FunctionType) -> types.FunctionType:
+        """A new function of the template's code."""
+        template = self._template
+        if template is None:
+            template = self._template = self._make()
+        return template.bind(function)
 
 
 def compile_function(

@@ -26,7 +26,8 @@ Files in reading order:
     assign          targets: names, unpacking, attributes, items, del
     branch          branches: one way under an assert, or both as a cond
     iterate         what a loop or a star runs over
-    loops           loops, unrolled or kept as loop nodes
+    loop_node       a loop kept as a loop: what its body changes is carried
+    loops           loops, unrolled or kept
     lower_expr      expressions
     comprehension   comprehensions, as the loops they stand for
     lower_operator  operators, comparisons and truth
@@ -38,6 +39,9 @@ Files in reading order:
     lower_torch     torch functions
     lower_method    methods of tensors, host values and containers
     split           an opaque call taken out of its statement, so that the rest of it can be converted
+    live_ins        what a segment knows of its locals after ordinary Python has run
+    worth           whether a transaction is worth being a graph
+    segments        the walk over the statements: segments, and the host ranges between them
     lower           the whole way: from a function and a call to a chain
     passes          graph to graph, a chapter of its own
 """

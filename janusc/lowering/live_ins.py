@@ -1,0 +1,94 @@
+"""What a segment after a host range knows of its live-ins: what was known before, or what the profile saw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gast
+
+from janusc.frontend import parse
+from janusc.frontend.parse import ParsedFunction
+from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, TupleV
+from janusc.lowering.lower_torch import sample_from_type
+from janusc.lowering.lowering import Lowering
+from janusc.lowering.operands import SCALARS, is_code_like, lift, sample_type, sym
+from janusc.lowering.store import parts
+from janusc.types import TensorType, TupleType, Type, join_all
+
+
+def after_host(lo: Lowering, name: str, seen: Type | None) -> Any:
+    """A local that the host range may have set: of the type the profile saw there."""
+    sample = sample_from_type(seen)
+    value = lo.builder.parameter(sample_type(sample))
+    abstract = sym(value, sample)
+    if isinstance(seen, TensorType):
+        import torch
+
+        lo.check("type", (value, lo.builder.ref(torch.Tensor)), f"{name} after ordinary Python", lo.span())
+    elif sample is not UNKNOWN and type(sample) in SCALARS:
+        lo.check("type", (value, lo.builder.ref(type(sample))), f"{name} after ordinary Python", lo.span())
+    else:
+        return Sym(value, UNKNOWN, maybe_unbound=True)
+    return abstract
+
+
+def carry_over(lo: Lowering, name: str, held: Any) -> Any:
+    """A local that the host range did not touch."""
+    if isinstance(held, Live):
+        return lift(lo, held.sample, lo.builder.parameter(), name)
+    if isinstance(held, Known):
+        return carry_known(lo, name, held)
+    if isinstance(held, Sym):
+        value = lo.builder.parameter(held.value.type)
+        if held.is_tensor or (held.pytype is not None and held.pytype in SCALARS):
+            lo.check("type", (value, lo.builder.ref(held.pytype)), name, lo.span())
+        return Sym(
+            value,
+            held.sample,
+            stable=held.stable and not held.is_tensor,
+            pytype=held.pytype,
+            element=held.element,
+            maybe_unbound=held.maybe_unbound,
+        )
+    kind = {TupleV: tuple, ListV: list, DictV: dict}.get(type(held))
+    element = next((p for p in parts(held) if isinstance(p, Sym)), None)
+    same = isinstance(held, (TupleV, ListV)) and all(isinstance(x, Sym) for x in held.items)
+    return Sym(lo.builder.parameter(), UNKNOWN, pytype=kind, element=element if same else None)
+
+
+def carry_known(lo: Lowering, name: str, held: Known) -> Any:
+    value = lo.builder.parameter(sample_type(held.value))
+    if type(held.value) in SCALARS and not isinstance(held.value, bool):
+        lo.check("type", (value, lo.builder.ref(type(held.value))), name, lo.span())
+        return sym(value, held.value, stable=True)
+    if held.value is None or is_code_like(held.value):
+        return lift(lo, held.value, value, name)
+    return held  # computed from literals
+
+
+def assigned_types(parsed: ParsedFunction, statements: tuple[Any, ...], profile: Any) -> dict[str, Type | None]:
+    """The profiled types of the names that plain assignments among host statements set; others are left out."""
+    plain: dict[str, list[Type | None]] = {}
+    count: dict[str, int] = {}
+    for node in (n for s in statements for n in gast.walk(s)):
+        if isinstance(node, gast.Name) and isinstance(node.ctx, (gast.Store, gast.Del)):
+            count[node.id] = count.get(node.id, 0) + 1
+        if isinstance(node, gast.Assign) and len(node.targets) == 1:
+            seen = profile.type_at(parse.site(parsed, node))
+            seen = profile.type_at(parse.site(parsed, node.value)) if seen is None else seen
+            for name, part in _targets(node.targets[0], seen):
+                plain.setdefault(name, []).append(part)
+    return {
+        name: join_all([t for t in types if t is not None])
+        for name, types in plain.items()
+        if len(types) == count.get(name) and any(t is not None for t in types)
+    }
+
+
+def _targets(target: Any, seen: Type | None) -> list[tuple[str, Type | None]]:
+    if isinstance(target, gast.Name):
+        return [(target.id, seen)]
+    if isinstance(target, gast.Tuple) and isinstance(seen, TupleType) and len(seen.items) == len(target.elts):
+        pairs = zip(target.elts, seen.items)
+        return [(t.id, part) for t, part in pairs if isinstance(t, gast.Name)]
+    return []

@@ -1,0 +1,360 @@
+"""The walk over a function's statements: segments, and the host ranges between them.
+
+The statements of the function are an agenda: a branch that is decided puts its statements in front, so that what is
+left is at any moment a list of statements, the rest of the function. Where a segment starts, that list and what is
+known of the locals are all there is to know, so that the walk can return there with what it learned since.
+"""
+
+from __future__ import annotations
+
+import types as pytypes
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gast
+
+from janusc.diagnostics import Diagnostic, Refusal
+from janusc.frontend import names
+from janusc.frontend.parse import ParsedFunction
+from janusc.lowering import codes, lower_state, ops
+from janusc.lowering.abstract import (
+    UNKNOWN,
+    BoundV,
+    DictV,
+    FunctionV,
+    Known,
+    Live,
+    MethodV,
+    SuperV,
+    Sym,
+    TupleV,
+    Unbound,
+)
+from janusc.lowering.branch import cond, decide, specialise, truth
+from janusc.lowering.ir import FUNCTION, Arg, Chain, HostRange, Segment
+from janusc.lowering.live_ins import after_host, assigned_types, carry_over
+from janusc.lowering.lowering import Lowering
+from janusc.lowering.operands import SCALARS, escape, lift, sample_type
+from janusc.lowering.store import parts
+from janusc.lowering.worth import is_worth
+
+
+@dataclass(frozen=True)
+class HostStatements:
+    """A host range before it is outlined."""
+
+    key: str
+    statements: tuple[Any, ...]
+    live_ins: tuple[str, ...]
+    live_outs: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """The chain, what has to be outlined for it, and why statements run on the host."""
+
+    chain: Chain
+    hosts: tuple[HostStatements, ...]
+    notes: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True)
+class Start:
+    """The start of a segment: the rest of the function, how much stands before it, and the host range it follows."""
+
+    agenda: tuple[Any, ...]
+    steps: int
+    outlined: int
+    notes: int
+    after: After | None = None
+
+
+@dataclass(frozen=True)
+class After:
+    """What a host range left: the locals as they were before it, which of them are read later or were set in it."""
+
+    held: Mapping[str, Any]
+    later: frozenset[str]
+    changed: frozenset[str]
+    statements: tuple[Any, ...]
+
+
+class Walk:
+    """The walk over the agenda; what it learns to run on the host lets it go back to the start of a segment."""
+
+    def __init__(
+        self,
+        parsed: ParsedFunction,
+        function: pytypes.FunctionType,
+        arguments: Mapping[str, Any],
+        profile: Any,
+        begin: Callable[[], Lowering],
+    ) -> None:
+        self.parsed, self.function, self.arguments, self.profile = parsed, function, arguments, profile
+        self.begin = begin
+        self.host_ids: dict[int, Diagnostic | None] = {}
+        self.pieces: dict[int, list[Any]] = {}
+        self.loaded: dict[int, frozenset[str]] = {}
+        self.steps: list[Segment | HostRange] = []
+        self.outlined: list[HostStatements] = []
+        self.notes: list[Diagnostic] = []
+        self.starts = [Start(tuple(parsed.body), 0, 0, 0)]
+        self.go_back(0)
+
+    def go_back(self, index: int) -> None:
+        """Return to the start of a segment, and forget what came after it."""
+        del self.starts[index + 1 :]
+        start = self.starts[index]
+        del self.steps[start.steps :], self.outlined[start.outlined :], self.notes[start.notes :]
+        self.agenda = list(start.agenda)
+        self.segment_statements: list[Any] = []
+        self.current: Any = None
+        self.is_open = False
+
+    def reconsider(self) -> None:
+        """Walk again from the host range before this segment, which what moved to the host since may belong to."""
+        self.go_back(max(0, len(self.starts) - 2))
+
+    def run(self) -> Lowered:
+        returned = False
+        while not returned:
+            if not self.is_open:
+                self.open()
+            if not self.agenda:
+                self.current = None
+                returned = self.finish(Known(None))
+                continue
+            statement = self.agenda.pop(0)
+            if id(statement) in self.pieces:
+                self.agenda[:0] = self.pieces[id(statement)]
+                continue
+            self.current = statement
+            if id(statement) in self.host_ids:
+                returned = self.run_on_host(statement)
+            elif isinstance(statement, gast.Return):
+                returned = self.finish(Known(None) if statement.value is None else self.lo.expr(statement.value))
+            else:
+                self.step(statement)
+        return self.result()
+
+    def stable_names(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The locals that no call can rebind, and the global names of modules."""
+        names_of_modules = (n for n, v in self.function.__globals__.items() if isinstance(v, pytypes.ModuleType))
+        return self.parsed.local_names - self.parsed.cell_names, frozenset(names_of_modules) - self.parsed.local_names
+
+    def result(self) -> Lowered:
+        if not any(isinstance(step, Segment) and is_worth(step.body) for step in self.steps):
+            notes = self.notes or [Diagnostic(codes.NO_WORK, "there is no tensor work to convert", self.parsed.span)]
+            raise Refusal(notes[0])
+        chain = Chain(self.parsed.name, tuple(self.steps), self.lo.builder.objects)
+        return Lowered(chain, tuple(self.outlined), tuple(self.notes))
+
+    # ---- segments
+
+    def open(self) -> None:
+        """The segment that starts where the walk went back to."""
+        self.is_open = True
+        after = self.starts[-1].after
+        if after is None:
+            self.lo = self.begin()
+            self.open_first()
+        else:
+            self.reopen(after)
+
+    def open_first(self) -> None:
+        lo = self.lo
+        builder = lo.builder
+        value = builder.parameter()
+        live = Live(value, self.function)
+        lo.frame = lo.new_frame(
+            parsed=self.parsed,
+            function=live,
+            is_library=False,
+            locals=self.parsed.local_names,
+            global_names=self.parsed.global_names,
+            nonlocal_names=self.parsed.nonlocal_names,
+        )
+        lo.node = self.parsed.tree
+        code = builder.guard(ops.READ_ATTR, "__code__", (value,))
+        builder.check(
+            "is", (code, builder.ref(self.function.__code__, "own_code")), "the function's own code", lo.span()
+        )
+        for name in self.parsed.parameters:
+            sample = self.arguments[name]
+            if name in self._star_parameters():
+                lo.bind(name, self.star(name, sample))
+            else:
+                parameter = builder.parameter(sample_type(sample))
+                lo.bind(name, lift(lo, sample, parameter, name))
+        lo.node = None
+        self.live_ins = (FUNCTION, *self.parsed.parameters)
+
+    def _star_parameters(self) -> tuple[str, ...]:
+        extra = self.parsed.tree.args
+        return tuple(p.id for p in (extra.vararg, extra.kwarg) if p is not None)
+
+    def star(self, name: str, sample: Any) -> Any:
+        """``*args`` and ``**kwargs``: fresh containers of a guarded length, item by item."""
+        from janusc.lowering.iterate import live_dict_items, live_sequence
+
+        owner = Live(self.lo.builder.parameter(), sample)
+        if isinstance(sample, tuple):
+            return TupleV(tuple(live_sequence(self.lo, owner)))
+        return DictV(live_dict_items(self.lo, owner))
+
+    def step(self, statement: Any) -> None:
+        """One statement of the agenda; a decided ``if`` hands over its statements."""
+        lo = self.lo
+        self.segment_statements.append(statement)
+        if not isinstance(statement, gast.If) or getattr(statement, "_jc_host", False):
+            lo.stmt(statement)
+            return
+        lo.node = statement
+        predicate = lo.expr(statement.test)
+        known = truth(lo, predicate)
+        if not isinstance(known, bool):
+            direction = decide(lo, statement.test, known, statement)
+            if direction is None:
+                self.both(statement, known)
+                return
+            known = direction
+        self.agenda[:0] = statement.body if known else statement.orelse
+        lo.node = None
+
+    def both(self, statement: Any, predicate: Any) -> None:
+        lo = self.lo
+        if predicate.stable and predicate.sample is not UNKNOWN and type(predicate.sample) in SCALARS:
+            specialise(lo, statement, predicate, lambda: lo.block(statement.body), lambda: lo.block(statement.orelse))
+        else:
+            cond(lo, statement, predicate, lambda: lo.block(statement.body), lambda: lo.block(statement.orelse))
+        lo.node = None
+
+    def finish(self, result: Any) -> bool:
+        """The last segment: what the call returns, then the commit; False where it is not worth one."""
+        lo = self.lo
+        lo.node = self.current if self.current is not None else self.parsed.tree
+        value = escape(lo, result)
+        lower_state.commit(lo)
+        guards, body = lo.builder.finish((value,))
+        return self.add_segment(Segment(self.live_ins, guards, body, (), True, self.resume()))
+
+    def resume(self) -> str:
+        """The rest of the function from the start of this segment, outlined; for the first, the function itself."""
+        if not self.steps:
+            return ""
+        key = f"rest_{len(self.outlined)}"
+        self.outlined.append(HostStatements(key, self.starts[-1].agenda, self.live_ins[1:], None))
+        return key
+
+    def add_segment(self, segment: Segment) -> bool:
+        """A transaction without tensor work is better run as it is: its statements go to the host, and False."""
+        branched = any(isinstance(s, gast.If) for s in self.segment_statements)
+        if is_worth(segment.body) or branched or not self.segment_statements:
+            self.steps.append(segment)
+            return True
+        for statement in self.segment_statements:
+            self.host_ids.setdefault(id(statement), None)
+        self.reconsider()
+        return False
+
+    # ---- host ranges
+
+    def run_on_host(self, statement: Any) -> bool:
+        """Close the segment, run this statement and the host statements after it; whether that was the end."""
+        rest_before = [statement, *self.agenda]
+        statements = [statement]
+        while self.agenda and (id(self.agenda[0]) in self.host_ids or _is_bare_return(self.agenda[0])):
+            statements.append(self.agenda.pop(0))
+        reasons = [d for d in (self.host_ids.get(id(s)) for s in statements) if d is not None]
+        self.notes.extend(d for d in reasons if d not in self.notes)
+        if not self.close_segment(self.loads(rest_before)):
+            return False
+        bound = self.bound_names()
+        inputs = tuple(n for n in sorted(names.loads(statements) | names.deletes(statements)) if n in bound)
+        final = not self.agenda
+        later = self.loads(self.agenda)
+        changed = self.locals_among(names.stores(statements) | names.deletes(statements))
+        outputs = None if final else tuple(sorted(changed & later))
+        key = f"host_{len(self.outlined)}"
+        inputs = inputs if final else tuple(sorted({*inputs, *(n for n in outputs or () if n in bound)}))
+        self.outlined.append(HostStatements(key, tuple(statements), inputs, outputs))
+        reason = reasons[0].message if reasons else "no tensor work"
+        span = self.lo.span(statement)
+        self.steps.append(HostRange(key, inputs, outputs or (), final, reason, span))
+        if final:
+            return True
+        held = {s[2]: v for s, v in self.lo.store.items() if s[:2] == ("local", self.lo.frame.id)}
+        after = After(held, later, changed, tuple(statements))
+        self.starts.append(Start(tuple(self.agenda), len(self.steps), len(self.outlined), len(self.notes), after))
+        self.go_back(len(self.starts) - 1)
+        return False
+
+    def loads(self, statements: list[Any]) -> frozenset[str]:
+        """The names that statements read; asked for the rest of the function again and again, so kept per statement."""
+        found: set[str] = set()
+        for statement in statements:
+            key = id(statement)
+            if key not in self.loaded:
+                self.loaded[key] = names.loads([statement])
+            found |= self.loaded[key]
+        return frozenset(found)
+
+    def locals_among(self, found: frozenset[str]) -> frozenset[str]:
+        """The names that are variables of the function: neither global nor nonlocal."""
+        return frozenset(n for n in found if n in self.parsed.local_names or n.startswith("_jc_"))
+
+    def bound_names(self) -> frozenset[str]:
+        lo = self.lo
+        return frozenset(s[2] for s, v in lo.store.items() if s[:2] == ("local", lo.frame.id) and v is not Unbound)
+
+    def close_segment(self, needed: frozenset[str]) -> bool:
+        """End the transaction before a host range; what is needed later becomes Python locals."""
+        lo = self.lo
+        if not self.segment_statements:
+            return True
+        lo.node = self.segment_statements[-1]
+        live = sorted(needed & self.bound_names())
+        values: tuple[Arg, ...] = tuple(self.exported(name) for name in live)
+        lower_state.commit(lo)
+        guards, body = lo.builder.finish(values)
+        lo.node = None
+        return self.add_segment(Segment(self.live_ins, guards, body, tuple(live), False, self.resume()))
+
+    def exported(self, name: str) -> Arg:
+        value = self.lo.store[self.lo.local(name)]
+        if any(isinstance(p, (FunctionV, BoundV, MethodV, SuperV)) for p in parts(value)):
+            error = self.lo.refuse(
+                codes.FUNCTION_VALUE, f"{name}, a function made inside the call, is needed by ordinary Python"
+            )
+            error.culprits = [s for s in self.segment_statements if name in names.stores([s])]
+            raise error
+        return value.value if isinstance(value, Sym) else escape(self.lo, value)
+
+    def reopen(self, after: After) -> None:
+        """A new segment after a host range: every local it needs is a live-in, of the kind known or profiled."""
+        lo = self.lo
+        lo.store.clear()
+        lo.start_segment()
+        lo.frame.function = Live(lo.builder.parameter(), self.function)
+        lo.node = after.statements[0]
+        lo.segment_site = lo.site(lo.node, "after")
+        live_ins = [FUNCTION]
+        seen = assigned_types(self.parsed, after.statements, self.profile)
+        for name in sorted(after.later & (after.changed | after.held.keys())):
+            if name in after.changed:
+                abstract = after_host(lo, name, seen.get(name))
+            elif after.held[name] is Unbound:
+                continue
+            else:
+                abstract = carry_over(lo, name, after.held[name])
+            lo.bind(name, abstract)
+            live_ins.append(name)
+        lo.node = None
+        self.live_ins = tuple(live_ins)
+
+
+def _is_bare_return(statement: Any) -> bool:
+    return isinstance(statement, gast.Return) and (
+        statement.value is None or isinstance(statement.value, (gast.Constant, gast.Name))
+    )
