@@ -86,11 +86,15 @@ _GLOBAL_HOOKS = tuple(
 )
 
 
+CALL_METHODS = {n: vars(torch.nn.Module)[n] for n in ("__call__", "_call_impl") if n in vars(torch.nn.Module)}
+"""The methods of nn.Module that a call passes on its way to ``forward``, as torch has them."""
+
+
 def calls_forward_only(module: torch.nn.Module) -> bool:
     """Whether calling the module only calls its ``forward``: no hooks of its own, none global, not compiled."""
-    if type(module).__call__ is not torch.nn.Module.__call__:
+    cls, state = type(module), vars(module)
+    if any(getattr(cls, name) is not plain or name in state for name, plain in CALL_METHODS.items()):
         return False
-    state = vars(module)
     if any(_GLOBAL_HOOKS) or any(state.get(name, True) for name in _HOOKS):
         return False
     return getattr(module, "_compiled_call_impl", None) is None

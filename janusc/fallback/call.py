@@ -27,6 +27,7 @@ from typing import Any, Protocol
 from janusc import torch_private
 from janusc.diagnostics import CODES, RUNS_EAGERLY, Diagnostic, JanusError, JanusWarning, Refusal, define
 from janusc.fallback import places, policy
+from janusc.fallback.eager import builtins_are_replaced
 from janusc.fallback.variant import Specialisation, Variant
 from janusc.frontend import parse
 from janusc.options import Options
@@ -111,7 +112,7 @@ class CompiledFunction:
     def slow(self, function: types.FunctionType, args: Arguments, kwargs: Keywords) -> Any:
         """Profile, convert or just run a call eagerly, whichever is due."""
         tried = self.variants
-        if torch_private.in_transform():  # what is seen there is no sample of ordinary calls
+        if torch_private.in_transform() or builtins_are_replaced():  # what is seen then is no sample of ordinary calls
             return self.run_eagerly(function, args, kwargs)
         if self.verdict is not None and self.final:
             self._forbid(self.verdict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
 from collections.abc import Iterator
@@ -39,6 +40,16 @@ def eager() -> Iterator[None]:
     finally:
         _inside.reset(token)
         SWITCH.open -= 1
+
+
+_HARMLESS = frozenset({"print", "input", "open", "breakpoint", "help", "exit", "quit", "display", "__import__", "_"})
+_BUILTINS = {name: value for name, value in vars(builtins).items() if name not in _HARMLESS}
+
+
+def builtins_are_replaced() -> bool:
+    """Whether a builtin function is another one just now: janusc itself could not be trusted."""
+    now = vars(builtins)
+    return any(now.get(name) is not value for name, value in _BUILTINS.items())
 
 
 def runs_eagerly() -> bool:

@@ -31,6 +31,7 @@ Files in reading order:
     lower_expr      expressions
     comprehension   comprehensions, as the loops they stand for
     lower_operator  operators, comparisons and truth
+    classes         what is found on classes, and the guards that it stays so
     lower_attr      attribute access, after Python's own lookup order
     lower_state     names and items: guarded reads, own writes, the commit
     mutation        changes in place, behind what rollback needs

@@ -26,8 +26,8 @@ from janusc.lowering.abstract import (
     Unbound,
 )
 from janusc.lowering.builder import Region
+from janusc.lowering.classes import check_lacks
 from janusc.lowering.ir import Arg, Const, Value
-from janusc.lowering.lower_state import check_lacks
 from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
 from janusc.lowering.operands import SCALARS, check_bound, escape, is_plain, realise, sample_type
 from janusc.lowering.store import parts

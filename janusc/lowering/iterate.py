@@ -82,10 +82,10 @@ def live_items(lo: Lowering, owner: Live) -> list[Any] | None:
         return live_sequence(lo, owner) if len(sample) <= UNROLL_BUDGET and not _all_tensors(sample) else None
     if type(sample) is dict:
         return [Known(k) for k in live_dict_items(lo, owner)]
-    if isinstance(sample, torch.nn.Module) and _iterates_children(type(sample)):
+    if issubclass(type(sample), torch.nn.Module) and _iterates_children(type(sample)):
         names, children = module_children(lo, owner)
-        return [Known(n) for n in names] if isinstance(sample, torch.nn.ModuleDict) else children
-    if isinstance(sample, torch.nn.ParameterList):
+        return [Known(n) for n in names] if issubclass(type(sample), torch.nn.ModuleDict) else children
+    if issubclass(type(sample), torch.nn.ParameterList):
         return parameter_items(lo, owner)
     raise lo.refuse(codes.ITERATION, f"iteration over {type(sample).__qualname__}")
 

@@ -21,30 +21,25 @@ from janusc.lowering.abstract import (
     Sym,
     TupleV,
 )
+from janusc.lowering.classes import (
+    MISSING,
+    check_lacks,
+    check_order,
+    class_function,
+    class_lookup,
+    function_under_guard,
+    is_module_getattr,
+    overrides,
+)
 from janusc.lowering.ir import Const
 from janusc.lowering.lower_state import ANY_NAME, check_once, module_entry, note_read, raw_attr, read, write
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import HOST_VALUES, emit, lift, sample_of, sample_type
-from janusc.lowering.store import place_of
+from janusc.lowering.store import own_dict, place_of
 from janusc.typeinfer import callees, torch_table, transfer
 
 _DATA_DESCRIPTORS = (pytypes.MemberDescriptorType, pytypes.GetSetDescriptorType)
-MISSING: Any = object()
-_PLAIN_LOOKUPS = (pytypes.SimpleNamespace, BaseException)  # written in C, and look up attributes as object does
 _NAMES = ("__name__", "__qualname__", "__module__", "__doc__")
-
-
-def class_lookup(cls: type, name: str) -> Any:
-    """The attribute as it stands in the class dictionaries, or MISSING; no descriptor runs."""
-    for base in cls.__mro__:
-        if name in base.__dict__:
-            return base.__dict__[name]
-    return MISSING
-
-
-def overrides(cls: type, name: str, base: type) -> bool:
-    """Whether a class has a method other than the one it would inherit from ``base``, or a builtin's spelling of it."""
-    return all(getattr(cls, name) is not getattr(plain, name) for plain in (base, *_PLAIN_LOOKUPS))
 
 
 def get_attribute(lo: Lowering, owner: Any, name: str) -> Any:
@@ -95,6 +90,8 @@ def known_attribute(lo: Lowering, owner: Known, name: str) -> Any:
     if isinstance(obj, pytypes.ModuleType):
         if name not in vars(obj):  # a module's own __getattr__ is user code
             raise lo.refuse(codes.ATTRIBUTE, f"{obj.__name__} has no attribute {name} of its own")
+        if type(obj) is not pytypes.ModuleType and class_lookup(type(obj), name) is not MISSING:
+            raise lo.refuse(codes.ATTRIBUTE, f"the class of {obj.__name__} decides what {name} is")
         return fixed_or_read(lo, obj, name, vars(obj)[name])
     if isinstance(obj, type):
         return class_attribute(lo, obj, name)
@@ -119,8 +116,14 @@ def fixed_or_read(lo: Lowering, module: pytypes.ModuleType, name: str, sample: A
         module.__name__.split(".")[0] in ("torch", "math") and isinstance(sample, pytypes.ModuleType)
     ):
         return Known(sample)
+    written = lo.store.get(("global", id(vars(module)), name))  # by a global statement
+    if written is not None:
+        return written
     memo = (id(module), "module", name)
     if memo not in lo.memo:
+        if not callees.is_fixed_module(module):  # a lazy module changes its class
+            check_once(lo, "type", (lo.builder.ref(module), lo.builder.ref(type(module))), module.__name__)
+            check_lacks(lo, type(module), "__getattribute__", name)
         value = lo.builder.guard(ops.READ_ATTR, name, (lo.builder.ref(module),), span=lo.span())
         lo.memo[memo] = lift(lo, sample, value, f"{module.__name__}.{name}")
     return lo.memo[memo]
@@ -144,37 +147,26 @@ def class_attribute(lo: Lowering, cls: type, name: str) -> Any:
         return Known(cls._member_map_[name])
     if found is MISSING:
         raise lo.refuse(codes.ATTRIBUTE, f"{cls.__qualname__} has no attribute {name}")
+    if isinstance(found, staticmethod) and not isinstance(found.__func__, pytypes.FunctionType):
+        return class_value(lo, cls, name, found.__func__)
     if isinstance(found, (staticmethod, pytypes.FunctionType)):
         return class_function(lo, cls, name, found.__func__ if isinstance(found, staticmethod) else found)
     if isinstance(found, classmethod):
         return BoundV(class_function(lo, cls, name, found.__func__), Known(cls))
-    if cls.__module__.startswith("torch") or cls.__module__ == "builtins":
+    if callees.is_fixed_class(cls):
         return Known(getattr(cls, name))
     if hasattr(type(found), "__get__"):
         raise lo.refuse(codes.ATTRIBUTE, f"descriptor {name}")
+    return class_value(lo, cls, name, found)
+
+
+def class_value(lo: Lowering, cls: type, name: str, sample: Any) -> Any:
+    """What a class gives for a name without any binding, under guards of its kind."""
     memo = (id(cls), "class", name)
     if memo not in lo.memo:
         value = lo.builder.guard(ops.READ_ATTR, name, (lo.builder.ref(cls),), span=lo.span())
-        lo.memo[memo] = lift(lo, found, value, f"{cls.__qualname__}.{name}")
+        lo.memo[memo] = lift(lo, sample, value, f"{cls.__qualname__}.{name}")
     return lo.memo[memo]
-
-
-def class_function(lo: Lowering, cls: type, name: str, function: Any) -> Any:
-    """A method as found on its class: guarded once, by identity; its code is guarded by ``lift``."""
-    memo = (id(cls), "method", name)
-    if memo not in lo.memo:
-        value = lo.builder.guard(ops.READ_ATTR, name, (lo.builder.ref(cls),), span=lo.span())
-        raw = class_lookup(cls, name)
-        if isinstance(raw, classmethod):
-            value = lo.builder.guard(ops.READ_ATTR, "__func__", (value,), span=lo.span())
-        lo.check("is", (value, lo.builder.ref(function)), f"{cls.__qualname__}.{name}", lo.span())
-        lo.memo[memo] = Live(
-            value, function, fixed=callees.is_torch_code(getattr(function, "__code__", None) or _NO_CODE)
-        )
-    return lo.memo[memo]
-
-
-_NO_CODE = (lambda: None).__code__
 
 
 def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
@@ -183,14 +175,15 @@ def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
     if slot in lo.store:
         note_read(lo, slot, owner)
         return lo.store[slot]
-    if isinstance(sample, (list, dict, set, tuple)) and cls.__module__ in ("builtins", "collections"):
+    if issubclass(cls, (list, dict, set, tuple)) and cls.__module__ in ("builtins", "collections"):
         return MethodV(owner, name) if class_lookup(cls, name) is not MISSING else _refuse_attribute(lo, sample, name)
-    if isinstance(sample, pytypes.FunctionType):
+    if cls is pytypes.FunctionType:
         if name not in _NAMES:
             raise lo.refuse(codes.ATTRIBUTE, f"attribute {name} of a function")
         return read(lo, owner.value, "attr", name, getattr(sample, name), name)
     if overrides(cls, "__getattribute__", object):
         raise lo.refuse(codes.ATTRIBUTE, f"{cls.__qualname__} defines __getattribute__")
+    check_lacks(lo, cls, "__getattribute__")
     found = class_lookup(cls, name)
     if isinstance(found, property):
         return read_property(lo, owner, cls, name, found)
@@ -203,12 +196,14 @@ def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
         except AttributeError:
             raise lo.refuse(codes.ATTRIBUTE, f"{name} is not set") from None
         return read(lo, owner.value, "attr", name, held, _path(owner, name))
-    own = getattr(sample, "__dict__", {})
+    own = own_dict(sample) or {}
     if found is not MISSING and hasattr(type(found), "__set__"):
         raise lo.refuse(codes.ATTRIBUTE, f"descriptor {name}")
     if name in own:
         note_read(lo, slot, owner)
-        if isinstance(sample, torch.nn.Module):
+        if found is MISSING:
+            check_lacks(lo, cls, name)  # a property there would go first
+        if issubclass(type(sample), torch.nn.Module):
             return read(lo, raw_attr(lo, owner.value, "__dict__"), "item", name, own[name], _path(owner, name))
         return read(lo, owner.value, "attr", name, own[name], _path(owner, name))
     if found is not MISSING:
@@ -240,7 +235,7 @@ def read_property(lo: Lowering, owner: Live, cls: type, name: str, found: proper
         prop = lo.builder.guard(ops.READ_ATTR, name, (lo.builder.ref(cls),), span=lo.span())
         lo.check("is", (prop, lo.builder.ref(found, name)), _path(owner, name), lo.span())
         value = lo.builder.guard(ops.READ_ATTR, "fget", (prop,), span=lo.span())
-        lo.memo[memo] = Live(value, found.fget, fixed=callees.is_torch_code(found.fget.__code__))
+        lo.memo[memo] = function_under_guard(lo, value, found.fget, _path(owner, name))
     return call(lo, BoundV(lo.memo[memo], owner), [], {})
 
 
@@ -256,10 +251,9 @@ def inherited(lo: Lowering, owner: Live, cls: type, name: str, found: Any) -> An
     note_read(lo, ("attr", place_of(owner.sample), name), owner)
     if isinstance(found, pytypes.FunctionType):
         return BoundV(class_function(lo, cls, name, found), owner)
-    if isinstance(found, (staticmethod, classmethod)):
-        function = class_function(lo, cls, name, found.__func__)
-        return function if isinstance(found, staticmethod) else BoundV(function, Known(cls))
-    if hasattr(type(found), "__get__"):
+    if isinstance(found, classmethod):
+        return BoundV(class_function(lo, cls, name, found.__func__), Known(cls))
+    if not isinstance(found, staticmethod) and hasattr(type(found), "__get__"):
         raise lo.refuse(codes.ATTRIBUTE, f"descriptor {name}")
     return class_attribute(lo, cls, name)
 
@@ -267,11 +261,13 @@ def inherited(lo: Lowering, owner: Live, cls: type, name: str, found: Any) -> An
 def registered(lo: Lowering, owner: Live, name: str) -> Any:
     """Parameters, buffers and submodules: found by nn.Module's own ``__getattr__``."""
     sample, cls = owner.sample, type(owner.sample)
-    if isinstance(sample, torch.nn.Module) and cls.__getattr__ is torch.nn.Module.__getattr__:
+    if issubclass(type(sample), torch.nn.Module) and is_module_getattr(class_lookup(cls, "__getattr__")):
         for table in ("_parameters", "_buffers", "_modules"):
             entries = sample.__dict__[table]
             if name in entries and type(entries) is dict:
                 note_read(lo, ("attr", place_of(sample), name), owner)
+                check_lacks(lo, cls, "__getattr__", name)
+                not_overridden(lo, owner, name)
                 return read(lo, module_entry(lo, owner.value, table), "item", name, entries[name], _path(owner, name))
     raise lo.refuse(codes.ATTRIBUTE, f"{cls.__qualname__} finds {name} dynamically or not at all")
 
@@ -283,6 +279,7 @@ def super_attribute(lo: Lowering, owner: SuperV, name: str) -> Any:
         if name in base.__dict__:
             found = base.__dict__[name]
             if isinstance(found, pytypes.FunctionType):
+                check_order(lo, cls, order.index(owner.cls) + 1, order.index(base), name)
                 return BoundV(class_function(lo, base, name, found), owner.owner)
             break
     raise lo.refuse(codes.SUPER, f"super().{name} is not a plain method")
@@ -300,7 +297,7 @@ def set_attribute(lo: Lowering, owner: Any, name: str, abstract: Any) -> None:
     if ("exposed", place_of(sample), "") in lo.memo:
         raise lo.refuse(codes.ASSIGNMENT, f"{name} is assigned after __dict__ was read")
     found = class_lookup(cls, name)
-    if isinstance(sample, torch.nn.Module):
+    if issubclass(type(sample), torch.nn.Module):
         if overrides(cls, "__setattr__", torch.nn.Module):
             raise lo.refuse(codes.ASSIGNMENT, f"{cls.__qualname__} defines __setattr__")
         if name in sample._parameters or name in sample._modules or isinstance(abstract, Live):

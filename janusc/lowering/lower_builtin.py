@@ -12,14 +12,22 @@ import torch
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, BoundV, DictV, FunctionV, IterableV, Known, ListV, Live, Sym, TupleV
+from janusc.lowering.classes import (
+    MISSING,
+    check_lacks,
+    class_lookup,
+    has_plain_class,
+    is_module_getattr,
+    overrides,
+    special_method,
+)
 from janusc.lowering.iterate import live_sequence, parameter_items, static_items
-from janusc.lowering.lower_attr import MISSING, class_lookup, overrides
 from janusc.lowering.lower_expr import _check_formattable
 from janusc.lowering.lower_operator import binary, computed, is_mutated
 from janusc.lowering.lower_state import note_read
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import HOST_VALUES, arg, emit, is_plain, is_stable, sample_of
-from janusc.lowering.store import place_of
+from janusc.lowering.store import own_dict, place_of
 from janusc.registry import Registry
 from janusc.typeinfer import callees, torch_table, transfer
 from janusc.types import HostType
@@ -212,11 +220,11 @@ def live_length(lo: Lowering, value: Live) -> Any:
         from janusc.lowering.iterate import module_children
 
         return Known(len(module_children(lo, value)[0]))
-    if isinstance(getattr(type(sample), "__len__", None), pytypes.FunctionType):
-        from janusc.lowering.lower_attr import get_attribute
+    method = special_method(lo, value, "__len__")
+    if method is not None:
         from janusc.lowering.lower_call import call
 
-        return call(lo, get_attribute(lo, value, "__len__"), [], {})
+        return call(lo, method, [], {})
     raise lo.refuse_call(codes.OPAQUE_CALL, f"len of a {type(sample).__qualname__}")
 
 
@@ -247,8 +255,10 @@ def lower_isinstance(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> A
         sample = UNKNOWN
         return emit(lo, ops.BUILTIN, "isinstance", (arg(lo, value), arg(lo, classes)), sample)
     wanted = classes.value if isinstance(classes.value, tuple) else (classes.value,)
-    if all(isinstance(c, type) for c in wanted) and all(map(decides_plainly, wanted)):
-        return Known(any(is_instance(pytype, c) for c in wanted))
+    if all(isinstance(c, type) for c in wanted) and all(map(decides_plainly, wanted)) and _says_its_class(value):
+        if pytype is torch.Tensor and torch.nn.Parameter in wanted:  # a tensor can be marked as one
+            return emit(lo, ops.BUILTIN, "isinstance", (arg(lo, value), arg(lo, classes)), False)
+        return Known(any(_is_instance(lo, pytype, c) for c in wanted))
     raise lo.refuse_call(codes.OPAQUE_CALL, "isinstance of a class that decides itself")
 
 
@@ -262,11 +272,21 @@ def decides_plainly(cls: type) -> bool:
     return not overrides(type(cls), "__instancecheck__", type) and not overrides(type(cls), "__subclasscheck__", type)
 
 
-def is_instance(pytype: type, cls: type) -> bool:
-    """The answer for a plain class; torch's two have a metaclass of their own, which parameters and tensors satisfy."""
-    if cls is torch.nn.Parameter:
-        return issubclass(pytype, torch.nn.Parameter)
-    return issubclass(pytype, cls)
+def _says_its_class(value: Any) -> bool:
+    return has_plain_class(value.sample if isinstance(value, Live) else getattr(value, "value", None))
+
+
+def _is_instance(lo: Lowering, pytype: type, cls: type) -> bool:
+    """The answer for a plain class, guarded where the bases of the user's own class give it."""
+    answer = issubclass(pytype, cls)
+    if pytype is not cls and not callees.is_fixed_class(pytype):
+        memo = (id(pytype), "subclass", id(cls))
+        if memo not in lo.memo:
+            lo.memo[memo] = True
+            refs = lo.builder.ref(pytype), lo.builder.ref(cls)
+            found = lo.builder.guard(ops.BUILTIN_READ, "issubclass", refs, HostType("bool"), lo.span())
+            lo.check("true" if answer else "false", (found,), f"the bases of {pytype.__qualname__}", lo.span())
+    return answer
 
 
 def exact_type(value: Any) -> type | None:
@@ -299,7 +319,10 @@ def lower_callable(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any
         raise lo.refuse_call(codes.OPAQUE_CALL, "callable of a value that varies")
     if isinstance(args[0], Known):
         return Known(callable(args[0].value))
-    return Known(class_lookup(pytype, "__call__") is not MISSING)
+    found = class_lookup(pytype, "__call__") is not MISSING
+    if not found:
+        check_lacks(lo, pytype, "__call__")
+    return Known(found)
 
 
 @builtin(getattr)
@@ -330,12 +353,15 @@ def has_statically(lo: Lowering, owner: Live, name: str) -> bool:
     """Whether an object has an attribute, found without running anything; objects that decide it are refused."""
     sample, cls = owner.sample, type(owner.sample)
     found, dynamic = class_lookup(cls, name), class_lookup(cls, "__getattr__")
-    plain = dynamic is MISSING or dynamic is torch.nn.Module.__dict__["__getattr__"]
-    own = getattr(sample, "__dict__", {})
+    plain = dynamic is MISSING or is_module_getattr(dynamic)
+    own = own_dict(sample) or {}
     runs = hasattr(type(found), "__get__") and not isinstance(found, (pytypes.FunctionType, staticmethod, classmethod))
     if not plain or runs or overrides(cls, "__getattribute__", object) or not hasattr(cls, "__dict__"):
         raise lo.refuse_call(codes.OPAQUE_CALL, "an object that decides itself what it has")
-    if isinstance(sample, torch.nn.Module) and any(name in own[t] for t in ("_parameters", "_buffers", "_modules")):
+    check_lacks(lo, cls, "__getattribute__", *(() if dynamic is not MISSING else ("__getattr__",)))
+    if issubclass(type(sample), torch.nn.Module) and any(
+        name in own[t] for t in ("_parameters", "_buffers", "_modules")
+    ):
         return True
     return found is not MISSING or name in own
 

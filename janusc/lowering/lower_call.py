@@ -28,9 +28,11 @@ from janusc.lowering.abstract import (
     Sym,
     TupleV,
 )
-from janusc.lowering.lower_attr import class_function, class_lookup, get_attribute, not_overridden
+from janusc.lowering.classes import class_function, class_lookup, special_method
+from janusc.lowering.ir import Const
+from janusc.lowering.lower_attr import get_attribute, not_overridden
 from janusc.lowering.lower_expr import closure, display_items, static_dict
-from janusc.lowering.lower_state import module_entry, raw_attr, read, refuse_iterator
+from janusc.lowering.lower_state import check_once, module_entry, raw_attr, read, refuse_iterator
 from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
 from janusc.typeinfer import callees, torch_table
 
@@ -94,7 +96,7 @@ def call_live(lo: Lowering, function: Live, args: list[Any], kwargs: dict[str, A
     sample = function.sample
     if lo.is_opaque(sample):
         raise lo.refuse_call(codes.OPAQUE_CALL, f"{callees.describe(sample)} is marked opaque")
-    if isinstance(sample, torch.nn.Module):
+    if issubclass(type(sample), torch.nn.Module):  # whatever it says its class is
         return call_module(lo, function, args, kwargs)
     if isinstance(sample, pytypes.FunctionType):
         return call_function(lo, function, args, kwargs)
@@ -104,8 +106,9 @@ def call_live(lo: Lowering, function: Live, args: list[Any], kwargs: dict[str, A
         return call(lo, inner, [owner, *args], kwargs)
     if type(sample) is functools.partial:
         return call_partial(lo, function, args, kwargs)
-    if isinstance(class_lookup(type(sample), "__call__"), pytypes.FunctionType):
-        return call(lo, get_attribute(lo, function, "__call__"), args, kwargs)
+    method = special_method(lo, function, "__call__")
+    if method is not None:
+        return call(lo, method, args, kwargs)
     raise lo.refuse_call(codes.OPAQUE_CALL, f"a call of {callees.describe(sample)}")
 
 
@@ -167,6 +170,9 @@ def function_defaults(lo: Lowering, function: Live, library: bool) -> Any:
         if library:
             return Known(value)
         defaults = raw_attr(lo, function.value, "__defaults__")
+        # which parameter a default is for depends on how many there are
+        count = Const(len(sample.__defaults__))
+        check_once(lo, "length", (defaults, count), f"the defaults of {sample.__name__}")
         return read(lo, defaults, "item", i, value, f"default {i} of {sample.__name__}")
 
     def keyword(name: str) -> Any:
@@ -295,9 +301,12 @@ def lower_function_def(lo: Lowering, node: Any) -> None:
 def call_module(lo: Lowering, module: Live, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """``module(x)``: nn.Module's call without hooks is the forward; with hooks it is left to Python."""
     sample, cls = module.sample, type(module.sample)
-    if class_lookup(cls, "__call__") is not torch.nn.Module.__dict__["__call__"]:
-        return call(lo, get_attribute(lo, module, "__call__"), args, kwargs)
-    class_function(lo, cls, "__call__", torch.nn.Module.__dict__["__call__"])
+    if class_lookup(cls, "__call__") is not torch_private.CALL_METHODS["__call__"]:
+        return call(lo, special_method(lo, module, "__call__") or Sym(module.value), args, kwargs)
+    for name, plain in torch_private.CALL_METHODS.items():
+        if class_lookup(cls, name) is not plain or name in sample.__dict__:
+            raise lo.refuse_call(codes.OPAQUE_CALL, f"{cls.__qualname__} is called in a way of its own")
+        class_function(lo, cls, name, plain)
     if torch_private.has_hooks(sample) or torch_private.has_global_hooks():
         raise lo.refuse_call(
             codes.HOOKS, f"{cls.__qualname__} has hooks", "hooks run eagerly, with the module they belong to"

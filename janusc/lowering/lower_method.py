@@ -156,7 +156,7 @@ def live_method(lo: Lowering, owner: Live, name: str, args: list[Any], kwargs: d
     from janusc.lowering.iterate import live_dict_items, module_children
 
     sample = owner.sample
-    if isinstance(sample, (torch.nn.ModuleDict, torch.nn.Sequential)) and name in ("items", "keys", "values"):
+    if issubclass(type(sample), (torch.nn.ModuleDict, torch.nn.Sequential)) and name in ("items", "keys", "values"):
         labels, children = module_children(lo, owner)
         return _views(owner, name, [Known(n) for n in labels], children)
     if type(sample) is dict and name in ("items", "keys", "values") and not is_mutated(lo, owner):

@@ -209,7 +209,7 @@ def identical(lo: Lowering, left: Any, right: Any) -> bool | None:
 
 def user_comparison(lo: Lowering, name: str, left: Live, right: Any) -> Any:
     """A comparison defined by a user's class: its method is inlined, unless the other side has a say."""
-    from janusc.lowering.lower_attr import class_lookup, get_attribute
+    from janusc.lowering.classes import class_lookup, special_method
     from janusc.lowering.lower_call import call
 
     cls = type(left.sample)
@@ -219,7 +219,10 @@ def user_comparison(lo: Lowering, name: str, left: Live, right: Any) -> Any:
         raise lo.refuse(codes.OPERATOR, f"comparison of {cls.__qualname__} objects")
     if isinstance(right, Live) and type(right.sample) is not cls and isinstance(right.sample, cls):
         raise lo.refuse(codes.OPERATOR, "comparison with a subclass, which goes first")
-    result = call(lo, get_attribute(lo, left, _DUNDER[name]), [right], {})
+    method = special_method(lo, left, _DUNDER[name])
+    if method is None:
+        raise lo.refuse(codes.OPERATOR, f"comparison of {cls.__qualname__} objects")
+    result = call(lo, method, [right], {})
     if isinstance(result, Known) and result.value is NotImplemented:
         raise lo.refuse(codes.OPERATOR, "NotImplemented from a comparison")
     return result
@@ -323,16 +326,19 @@ def runtime_item(lo: Lowering, owner: Any, key: Any) -> Any:
 def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
     """An item of an existing list, tuple, dict or module container, by path where the key is fixed."""
     from janusc.lowering.branch import concretise
-    from janusc.lowering.lower_attr import get_attribute
+    from janusc.lowering.classes import special_method
     from janusc.lowering.lower_call import call
     from janusc.lowering.operands import typed_item
 
     sample = owner.sample
     if type(sample) not in (list, tuple, dict):
-        if isinstance(sample, (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.ParameterList)):
+        if issubclass(
+            type(sample), (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.ParameterList)
+        ):
             return module_item(lo, owner, key)
-        if isinstance(getattr(type(sample), "__getitem__", None), type(live_item)):
-            return call(lo, get_attribute(lo, owner, "__getitem__"), [key], {})
+        method = special_method(lo, owner, "__getitem__")
+        if method is not None:
+            return call(lo, method, [key], {})
         raise lo.refuse(codes.SUBSCRIPT, f"a subscript of a {type(sample).__qualname__}")
     slot = ("content", id(sample), "")
     note_read(lo, slot, owner)
@@ -397,7 +403,7 @@ def module_item(lo: Lowering, owner: Live, key: Any) -> Any:
     from janusc.lowering.branch import concretise
     from janusc.lowering.iterate import module_children, parameter_items
 
-    if isinstance(owner.sample, torch.nn.ParameterList):
+    if issubclass(type(owner.sample), torch.nn.ParameterList):
         names: list[str] = []
         children = parameter_items(lo, owner)
     else:
@@ -406,7 +412,7 @@ def module_item(lo: Lowering, owner: Live, key: Any) -> Any:
         key = concretise(lo, key)
     if not isinstance(key, Known):
         raise lo.refuse(codes.SUBSCRIPT, "a module picked by something that varies")
-    if isinstance(owner.sample, torch.nn.ModuleDict):
+    if issubclass(type(owner.sample), torch.nn.ModuleDict):
         return children[names.index(key.value)] if key.value in names else _no_key(lo, key.value)
     try:
         picked = children[key.value]

@@ -14,7 +14,6 @@ from janusc.lowering.ir import Arg, Const, Value
 from janusc.lowering.lowering import Lowering, expression
 from janusc.lowering.operands import check_bound, escape, known_arg, lift, sample_type
 from janusc.lowering.store import Slot, parts
-from janusc.types import HostType
 
 # ---- reads by path
 
@@ -49,17 +48,6 @@ def module_entry(lo: Lowering, module: Value, name: str) -> Value:
         lo.memo[memo] = lo.builder.guard(ops.READ_ITEM, "", (state, Const(name)), span=lo.span())
     value: Value = lo.memo[memo]
     return value
-
-
-def check_lacks(lo: Lowering, cls: type, *names: str) -> None:
-    """The class still has none of these methods: objects that decide nothing themselves may learn to."""
-    for name in names:
-        memo = (id(cls), "lacks", name)
-        if memo not in lo.memo:
-            lo.memo[memo] = True
-            args = (lo.builder.ref(cls), Const(name))
-            has = lo.builder.guard(ops.BUILTIN_READ, "hasattr", args, HostType("bool"), lo.span())
-            lo.check("false", (has,), f"{cls.__qualname__}.{name}", lo.span())
 
 
 def check_once(lo: Lowering, kind: str, args: tuple[Arg, ...], what: str) -> None:

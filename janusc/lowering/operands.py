@@ -36,7 +36,7 @@ def is_literal(value: Any) -> bool:
 
 def sample_type(sample: Any) -> Type:
     """The IR type for a sample: its kind only, since nothing guards its sizes."""
-    if isinstance(sample, torch.Tensor):
+    if issubclass(type(sample), torch.Tensor):
         return TensorType()
     return HostType(type_name(type(sample))) if type(sample) in HOST_VALUES else ANY
 
@@ -210,9 +210,9 @@ def guard_type(lo: Lowering, value: Value, cls: type, what: str) -> None:
 
 
 def is_code_like(sample: Any) -> bool:
+    kinds = (type, pytypes.ModuleType, pytypes.BuiltinFunctionType, pytypes.MethodDescriptorType)
     return (
-        isinstance(sample, (type, pytypes.ModuleType, pytypes.BuiltinFunctionType, pytypes.MethodDescriptorType))
-        or isinstance(sample, (enum.Enum, _TORCH_LITERALS))
+        issubclass(type(sample), (*kinds, enum.Enum, *_TORCH_LITERALS))  # isinstance would ask the object
         or sample is Ellipsis
         or torch_table.torch_name(sample) is not None
     )
@@ -234,7 +234,7 @@ def lift(lo: Lowering, sample: Any, value: Value, what: str) -> Any:
             return Sym(value, transfer.stand_in(sample), pytype=cls)
         except transfer.NoSample:
             raise lo.refuse(codes.TENSOR_KIND, f"{what} is a {sample.layout} tensor") from None
-    if isinstance(sample, torch.Tensor):
+    if issubclass(cls, torch.Tensor):
         raise lo.refuse(codes.TENSOR_KIND, f"{what} is a tensor subclass ({cls.__qualname__})")
     if cls in SCALARS or cls is torch.Size:
         guard_type(lo, value, cls, what)

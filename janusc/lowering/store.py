@@ -45,8 +45,17 @@ class Store(dict[Slot, Any]):
 
 def place_of(obj: Any) -> int:
     """The identity of what holds an object's attributes: its ``__dict__``, which two objects may share."""
-    state = None if isinstance(obj, type) else getattr(obj, "__dict__", None)
-    return id(state) if type(state) is dict else id(obj)
+    state = None if issubclass(type(obj), type) else own_dict(obj)
+    return id(obj) if state is None else id(state)
+
+
+def own_dict(obj: Any) -> dict[str, Any] | None:
+    """The ``__dict__`` of an object, or None; no ``__getattribute__`` of the user's runs."""
+    try:
+        state = object.__getattribute__(obj, "__dict__")
+    except AttributeError:
+        return None
+    return state if type(state) is dict else None
 
 
 def parts(abstract: Any) -> Iterator[Any]:

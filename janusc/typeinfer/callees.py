@@ -53,6 +53,16 @@ def is_inlined(function: types.FunctionType) -> bool:
     return not is_library_code(code)
 
 
+def is_fixed_class(cls: type) -> bool:
+    """Whether a class is Python's or torch's own: taken as it is, but for methods that are called."""
+    return cls.__module__ == "builtins" or cls.__module__.partition(".")[0] == "torch"
+
+
+def is_fixed_module(module: types.ModuleType) -> bool:
+    """Whether a module is torch's or comes with Python in C: no object of another class in its place."""
+    return module.__name__.partition(".")[0] in ("torch", "math", "builtins")
+
+
 def is_opaque_module(cls: type) -> bool:
     """Library modules whose call is one known op without effects of its own."""
     return issubclass(cls, torch_table.OPAQUE_MODULES) and cls.__module__.startswith("torch.nn.")
