@@ -140,7 +140,7 @@ class Walk:
 
     def stable_names(self) -> tuple[frozenset[str], frozenset[str]]:
         """The locals that no call can rebind, and the global names of modules."""
-        names_of_modules = (n for n, v in self.function.__globals__.items() if isinstance(v, pytypes.ModuleType))
+        names_of_modules = (n for n, v in self.function.__globals__.items() if issubclass(type(v), pytypes.ModuleType))
         return self.parsed.local_names - self.parsed.cell_names, frozenset(names_of_modules) - self.parsed.local_names
 
     def result(self) -> Lowered:
