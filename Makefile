@@ -2,6 +2,7 @@
 PYTHON ?= python3
 JOBS ?= 2
 PYTEST_ARGS ?=
+FUZZ_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +11,7 @@ SUPPORTED := torch>=2.11,<2.15
 CPU_BUILD := torch==2.13.0+cpu
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint fuzz bench setup format clean
+.PHONY: demo test lint fuzz properties bench setup format clean
 
 demo: $(STAMP)
 	$(BIN)/python -m janusc demo
@@ -25,8 +26,12 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/test_architecture.py
 
-# The property tests alone, with many more examples each.
+# Generated programs against eager, by the thousand; says how to go on when it is stopped.
 fuzz: $(STAMP)
+	cd tests && ../$(BIN)/python -m generated.fuzz --jobs $(JOBS) $(FUZZ_ARGS)
+
+# The property tests with many more examples each.
+properties: $(STAMP)
 	JANUSC_FUZZ=1 $(BIN)/python -m pytest -n $(JOBS) -m hypothesis --timeout=3600 $(PYTEST_ARGS)
 
 bench: $(STAMP)

@@ -6,13 +6,13 @@ where ``_jc_stop`` names a flag. Names may be unbound, on the way in and on the 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gast
 
 from janusc.frontend import build, names
+from janusc.frontend.duplicate import duplicate
 from janusc.frontend.parse import ParsedFunction
 from janusc.sentinels import UNBOUND
 
@@ -59,7 +59,7 @@ def outline(
 
 def with_breaks(statements: Sequence[Any]) -> list[Any]:
     """A copy of desugared statements that plain Python runs as meant: ``_jc_stop`` as a ``break``."""
-    result = copy.deepcopy(list(statements))
+    result: list[Any] = duplicate(list(statements))
     stack = list(result)
     while stack:
         node = stack.pop()

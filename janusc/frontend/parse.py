@@ -6,7 +6,6 @@ structured (``body``). Every node of the user's carries the site it is known by;
 
 from __future__ import annotations
 
-import copy
 import threading
 import types
 from collections import OrderedDict
@@ -19,6 +18,7 @@ import gast
 from janusc.diagnostics import Diagnostic, Refusal, define
 from janusc.frontend import capture as capturing
 from janusc.frontend import desugar, jumps, mangle, names
+from janusc.frontend.duplicate import duplicate
 from janusc.source import Span, span_of
 
 FRAME_READER = define("JC109", "a function that reads its own frame")
@@ -129,7 +129,7 @@ def _parse(function: types.FunctionType) -> ParsedFunction:
     _refuse_frame_readers(tree, local_names, found)
     _refuse_finally_jumps(tree, found)
     super_names = ("super" in local_names or "super" in function.__globals__, "__class__" in code.co_freevars)
-    plain = desugar.desugar(copy.deepcopy(tree), rewrite_super=super_names == (False, True))
+    plain = desugar.desugar(duplicate(tree), rewrite_super=super_names == (False, True))
     return ParsedFunction(
         code=code,
         name=code.co_name,

@@ -267,5 +267,6 @@ def write_assert(writer: Writer, node: Node) -> None:
     writer.runtime("_jc_Deopt", Deopt)
     site = dict(node.kwargs).get("site")
     statement = writer.fail(site.value if isinstance(site, Const) else None)
-    hook = "_jc_abort() or " if writer.abort_hooks else ""
+    place = "" if writer.fail == writer.deopt else "'guard'"
+    hook = f"_jc_abort({place}) or " if writer.abort_hooks else ""
     writer.line(f"if {hook}{violation(writer, node)}: {statement}", node.span)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from janusc.lowering.effects import may_fail
 from janusc.lowering.ir import Arg, Const, Graph, Node, Tup, Value, inputs_of, values_of
 from janusc.runtime.backends.aten import reuse_buffers
 from janusc.runtime.blocks import Block, last_uses, partition
@@ -101,6 +102,8 @@ def _write_node(writer: Writer, node: Node, uses: dict[Value, int]) -> None:
         unread = replace(node, outputs=())
         writer.last = unread if node is writer.last else writer.last
         node = unread
+    if writer.abort_hooks and node.op.name != "assert" and may_fail(node):
+        writer.line(f"if _jc_abort('node'): {writer.fail(None)}")
     FORMS[node.op.name](writer, node)
 
 

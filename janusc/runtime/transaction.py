@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from types import CellType
 from typing import Any, Protocol, TypeVar
@@ -19,6 +19,7 @@ import torch
 from janusc.sentinels import UNBOUND
 
 UndoLog = list[tuple[Callable[..., Any], tuple[Any, ...]]]
+Hook = Callable[..., bool]
 Prints = list[tuple[tuple[str, ...], dict[str, Any]]]
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -201,6 +202,7 @@ def recover(
     if not isinstance(error, Exception):
         raise error
     site = error.site if isinstance(error, Deopt) else None
+    listener = listener if _is_learnt_from(error) else None
     # The trace holds the emitted frame, which holds the error; the twin may also raise this very object.
     trace, error.__traceback__ = error.__traceback__, None
     try:
@@ -238,23 +240,39 @@ def flush_prints(prints: Prints) -> None:
 
 
 class ForcedAbort:
-    """One failure to be forced; ``fired`` says whether it was."""
+    """One failure to be forced; ``fired`` says whether it was, ``learns`` whether a graph is given up for it."""
 
-    def __init__(self, number: int) -> None:
+    learns = True
+
+    def __init__(self, number: int = 0) -> None:
         self.number = number
         self.fired = False
+
+    def begin(self) -> Hook:
+        """The hook of one run: here the checks are counted, and the ``number``-th one fails."""
+        checks = 0
+
+        def hook(place: str = "assert") -> bool:
+            nonlocal checks
+            checks += place != "node"
+            if self.fired or place == "node" or checks - 1 != self.number:
+                return False
+            self.fired = True
+            return True
+
+        return hook
 
 
 _forced: ContextVar[ForcedAbort | None] = ContextVar("janusc_forced_abort", default=None)
 
 
 @contextmanager
-def force_abort(number: int) -> Iterator[ForcedAbort]:
-    """Make one assert or guard fail: the one that is checked as the ``number``-th of its run, from 0.
+def force(forced: ForcedAbort) -> Iterator[ForcedAbort]:
+    """Make what ``forced`` chooses fail in code emitted with ``abort_hooks``.
 
-    Acts on code emitted with ``abort_hooks``, once: after it has fired, everything runs as usual.
+    Its hook is asked at every guard of the first segment (``"guard"``), every other check (``"assert"``) and before
+    every other node of a body that may fail (``"node"``).
     """
-    forced = ForcedAbort(number)
     token = _forced.set(forced)
     try:
         yield forced
@@ -262,23 +280,25 @@ def force_abort(number: int) -> Iterator[ForcedAbort]:
         _forced.reset(token)
 
 
-def _never() -> bool:
+def force_abort(number: int) -> AbstractContextManager[ForcedAbort]:
+    """Make one assert or guard fail: the one that is checked as the ``number``-th of its run, from 0.
+
+    Acts on code emitted with ``abort_hooks``, once: after it has fired, everything runs as usual.
+    """
+    return force(ForcedAbort(number))
+
+
+def _never(place: str = "assert") -> bool:
     return False
 
 
-def begin_run() -> Callable[[], bool]:
+def begin_run() -> Hook:
     """The hook of one run of emitted code: asked before every check, it says whether to fail it."""
     forced = _forced.get()
-    if forced is None:
-        return _never
-    checks = 0
+    return _never if forced is None else forced.begin()
 
-    def hook() -> bool:
-        nonlocal checks
-        checks += 1
-        if forced.fired or checks - 1 != forced.number:
-            return False
-        forced.fired = True
-        return True
 
-    return hook
+def _is_learnt_from(error: BaseException) -> bool:
+    """Whether a failure is told to the listener: not a forced one that is to leave the graph in use."""
+    forced = _forced.get()
+    return forced is None or forced.learns or not forced.fired or not isinstance(error, Deopt)

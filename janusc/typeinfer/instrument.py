@@ -27,7 +27,6 @@ import threading
 import types
 from collections import OrderedDict
 from collections.abc import Callable
-from copy import deepcopy
 from typing import Any
 
 import gast
@@ -35,6 +34,7 @@ import gast
 from janusc.diagnostics import Refusal
 from janusc.frontend import build, parse
 from janusc.frontend.build import Template
+from janusc.frontend.duplicate import duplicate
 from janusc.frontend.parse import ParsedFunction
 from janusc.typeinfer.observe import Recorder
 from janusc.typeinfer.profile import Profile
@@ -128,7 +128,7 @@ class _Weaver(gast.NodeTransformer):  # type: ignore[misc]
 
     def weave(self) -> Any:
         """The tree with the probes."""
-        tree = deepcopy(self.parsed.tree)
+        tree = duplicate(self.parsed.tree)
         start = _skip_docstring(tree.body)
         body = [self.visit(statement) for statement in tree.body]
         tree.body = body[:start] + self._parameters(tree) + _flat(body[start:])
