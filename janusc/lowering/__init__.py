@@ -19,6 +19,7 @@ Files in reading order:
     builder         the two graphs of a segment, node by node
     abstract        what is known of a value while the source is walked
     store           locals, and own writes until they reach the real objects
+    namespaces      dictionaries that hold attributes or globals
     operands        between abstract values and what stands in the graph
     codes           the diagnostics: what can keep a statement out of a graph
     lowering        the state of one lowering, and the dispatch over node kinds

@@ -15,6 +15,7 @@ from janusc.lowering.lower_operator import BINARY, binary, check_index, get_item
 from janusc.lowering.lower_state import find_slot, load, note_read, store_name
 from janusc.lowering.lowering import Lowering, statement
 from janusc.lowering.mutation import save_container, write_tensor
+from janusc.lowering.namespaces import note_key
 from janusc.lowering.operands import arg, escape
 from janusc.types import ANY
 
@@ -73,10 +74,11 @@ def set_item(lo: Lowering, owner: Any, key: Any, value: Any) -> None:
     elif isinstance(owner, (ListV, DictV)) or (isinstance(owner, Sym) and owner.pytype in (list, dict)):
         target = owner if isinstance(owner, Sym) else real_of(lo, owner)
         if not target.fresh:
+            lo.written_lists.append(target)
             save_container(lo, target.value, target.pytype)
         _emit_set(lo, target.value, key, value)
     elif isinstance(owner, Live) and type(owner.sample) in (list, dict):
-        write_container(lo, owner)
+        write_container(lo, owner, key)
         _emit_set(lo, owner.value, key, value)
     else:
         raise lo.refuse(codes.ASSIGNMENT, "an item of an object is assigned")
@@ -95,12 +97,16 @@ def _emit_set(lo: Lowering, owner: Any, key: Any, value: Any) -> None:
     lo.builder.emit(ops.OPERATOR_WRITE, "setitem", args, (), (), lo.span())
 
 
-def write_container(lo: Lowering, owner: Live) -> None:
-    """Prepare an existing list or dict for being changed at once: saved for rollback, read at run time from here on."""
+def write_container(lo: Lowering, owner: Live, key: Any = None) -> None:
+    """Prepare an existing list or dict for being changed at once: saved for rollback, read at run time from here on.
+
+    ``key`` is the one that is set, where it is only one.
+    """
     kind = type(owner.sample)
     slot = ("content", id(owner.sample), "")
-    lo.written.setdefault(slot, owner)
     note_read(lo, slot, owner)
+    note_key(lo, owner, key)
+    lo.written.setdefault(slot, owner)
     lo.written_containers.append(owner)
     save_container(lo, owner.value, kind)
 

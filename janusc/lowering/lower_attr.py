@@ -20,6 +20,7 @@ from janusc.lowering.abstract import (
     SuperV,
     Sym,
     TupleV,
+    Unbound,
 )
 from janusc.lowering.classes import (
     MISSING,
@@ -34,6 +35,7 @@ from janusc.lowering.classes import (
 from janusc.lowering.ir import Const
 from janusc.lowering.lower_state import ANY_NAME, check_once, module_entry, note_read, raw_attr, read, write
 from janusc.lowering.lowering import Lowering
+from janusc.lowering.namespaces import refuse_stale
 from janusc.lowering.operands import HOST_VALUES, emit, lift, sample_of, sample_type
 from janusc.lowering.store import own_dict, place_of
 from janusc.typeinfer import callees, torch_table, transfer
@@ -116,9 +118,11 @@ def fixed_or_read(lo: Lowering, module: pytypes.ModuleType, name: str, sample: A
         module.__name__.split(".")[0] in ("torch", "math") and isinstance(sample, pytypes.ModuleType)
     ):
         return Known(sample)
-    written = lo.store.get(("global", id(vars(module)), name))  # by a global statement
-    if written is not None:
-        return written
+    slot = ("global", id(vars(module)), name)
+    refuse_stale(lo, slot, Live(None, vars(module)))  # type: ignore[arg-type]
+    if slot in lo.store and lo.store[slot] is not Unbound:  # an own write, as a global of that module
+        return lo.store[slot]
+    lo.module_reads.setdefault(name, {})[id(module)] = module
     memo = (id(module), "module", name)
     if memo not in lo.memo:
         if not callees.is_fixed_module(module):  # a lazy module changes its class

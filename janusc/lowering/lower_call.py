@@ -5,6 +5,7 @@ User code and layers of torch are inlined, torch functions become nodes, the res
 
 from __future__ import annotations
 
+import copy
 import functools
 import types as pytypes
 from typing import Any
@@ -191,7 +192,7 @@ def call_local(lo: Lowering, function: FunctionV, args: list[Any], kwargs: dict[
     if isinstance(node, gast.Lambda):
         body: Any = [gast.copy_location(gast.Return(value=node.body), node.body)]
     else:
-        body = jumps.structure(list(node.body))
+        body = structured(node)
     inner = names.names_of(node.body)
     parameters = frozenset(names.parameter_names(node.args))
     own = (inner.stores | inner.deletes | parameters) - inner.global_names - inner.nonlocal_names
@@ -209,6 +210,14 @@ def call_local(lo: Lowering, function: FunctionV, args: list[Any], kwargs: dict[
     present = frozenset(k for k, v in keyword_defaults.items() if v is not None)
     defaults = len(function.defaults), function.defaults.__getitem__, present, keyword_defaults.__getitem__
     return activate(lo, frame, node.args, body, defaults, args, kwargs)
+
+
+def structured(node: Any) -> Any:
+    """The body with structured jumps, made once; the node itself may yet be run as ordinary Python."""
+    body = getattr(node, "_jc_structured", None)
+    if body is None:
+        body = node._jc_structured = jumps.structure(copy.deepcopy(node.body))
+    return body
 
 
 def activate(

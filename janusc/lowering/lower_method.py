@@ -136,6 +136,7 @@ def real_method(lo: Lowering, owner: Sym, name: str, args: list[Any], holder: An
     operands = (owner.value, *(escape(lo, a) for a in args))
     if name in writes:
         if not owner.fresh:
+            lo.written_lists.append(owner)
             save_container(lo, owner.value, owner.pytype)
         sample = owner.element.sample if name == "pop" and isinstance(owner.element, Sym) else UNKNOWN
         result = emit(lo, ops.METHOD_WRITE, name, operands, sample)
@@ -168,7 +169,7 @@ def live_method(lo: Lowering, owner: Live, name: str, args: list[Any], kwargs: d
     writes = _LIST_WRITES if type(sample) is list else _DICT_WRITES if type(sample) is dict else frozenset()
     if name in writes:
         operands = tuple(escape(lo, a) for a in args)
-        write_container(lo, owner)
+        write_container(lo, owner, args[0] if name in ("pop", "setdefault") and args else None)
         result = emit(lo, ops.METHOD_WRITE, name, (owner.value, *operands), UNKNOWN)
         return Known(None) if name not in ("pop", "setdefault") else result
     if name in _READS and type(sample) in (list, dict, tuple, set):

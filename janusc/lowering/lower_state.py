@@ -12,6 +12,7 @@ from janusc.lowering import codes, ops
 from janusc.lowering.abstract import Frame, IterableV, Known, Live, Sym, Unbound
 from janusc.lowering.ir import Arg, Const, Value
 from janusc.lowering.lowering import Lowering, expression
+from janusc.lowering.namespaces import ANY_KEY, REGISTERED, namespaces, refuse_stale
 from janusc.lowering.operands import check_bound, escape, known_arg, lift, sample_type
 from janusc.lowering.store import Slot, parts
 
@@ -178,6 +179,7 @@ ANY_NAME = "*"  # in place of the name, for a read of all attributes at once
 
 def note_read(lo: Lowering, slot: Slot, owner: Live) -> None:
     """Remember that a slot was read through this path, for the aliasing guards."""
+    refuse_stale(lo, slot, owner)
     lo.reads.setdefault((slot[0], slot[2]), {})[owner.value] = owner
 
 
@@ -188,6 +190,10 @@ def alias_guards(lo: Lowering) -> None:
     """
     for slot, owner in list(lo.written.items()):
         readers = {**lo.reads.get((slot[0], slot[2]), {}), **lo.reads.get((slot[0], ANY_NAME), {})}
+        if slot[0] == "global":
+            for module in lo.module_reads.get(slot[2], {}).values():
+                value = raw_attr(lo, lo.builder.ref(module), "__dict__")
+                readers[value] = Live(value, vars(module))
         for other in list(readers.values()):
             if other.value is owner.value or type(other.sample) is not type(owner.sample):
                 continue
@@ -197,6 +203,41 @@ def alias_guards(lo: Lowering) -> None:
             else:
                 places, same = (owner.value, other.value), owner.sample is other.sample
             check_once(lo, "is" if same else "is_not", places, "aliasing")
+    namespace_guards(lo)
+    contents = list(lo.reads.get(("content", ""), {}).values())
+    for changed in lo.written_lists:
+        for other in contents:
+            if type(other.sample) is changed.pytype:
+                check_once(lo, "is_not", (other.value, changed.value), "aliasing")
+
+
+def namespace_guards(lo: Lowering) -> None:
+    """A dictionary that was none of the names met in this call must not have become one."""
+    tables = [o for o in lo.reads.get(("content", ""), {}).values() if type(o.sample) is dict]
+    for slot, owner in list(lo.written.items()):
+        if slot[0] == "content" and type(owner.sample) is dict:
+            names = lo.written_keys.get(owner.value, {ANY_KEY})
+            for (kind, name), readers in list(lo.reads.items()):
+                if kind in ("attr", "global") and (ANY_KEY in names or name == ANY_NAME or name in names):
+                    for reader in list(readers.values()):
+                        _differ(lo, (kind, 0, name), reader, owner)
+        elif slot[0] in ("attr", "global"):
+            for table in tables:
+                _differ(lo, slot, owner, table)
+
+
+def _differ(lo: Lowering, slot: Slot, holder: Live, table: Live) -> None:
+    """The dictionaries that may hold a name are not this one, unless they are in the call at hand."""
+    held = namespaces(slot, holder)
+    if not held or any(d is table.sample for d in held):
+        return
+    values = [holder.value] if slot[0] == "global" else [raw_attr(lo, holder.value, "__dict__")]
+    if slot[0] == "attr" and isinstance(holder.sample, torch.nn.Module):
+        values += [
+            module_entry(lo, holder.value, name) for name in REGISTERED if slot[2] in holder.sample.__dict__[name]
+        ]
+    for value in values:
+        check_once(lo, "is_not", (value, table.value), "aliasing")
 
 
 # ---- attributes
@@ -241,9 +282,10 @@ def store_name(lo: Lowering, name: str, abstract: Any) -> None:
 def write(lo: Lowering, slot: Slot, owner: Live, abstract: Any) -> None:
     """An own write, visible to later reads of this transaction, committed at its end in the order of first writes."""
     refuse_iterator(lo, abstract)
+    note_read(lo, slot, owner)
     lo.store[slot] = abstract
     lo.written.setdefault(slot, owner)
-    note_read(lo, slot, owner)
+    lo.holders[slot] = owner
 
 
 def commit(lo: Lowering) -> None:

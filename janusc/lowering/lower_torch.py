@@ -31,8 +31,10 @@ def call_torch(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, A
     if function in (torch.is_tensor,) and args:
         return Known(isinstance(args[0], Sym) and args[0].is_tensor)
     _check_arguments(lo, name, args, kwargs)
-    if "out" in kwargs and not (isinstance(kwargs["out"], Known) and kwargs["out"].value is None):
+    if _is_given(kwargs.get("out")):
         raise lo.refuse_call(codes.IN_PLACE, "out= may resize its tensor")
+    if name in ("embedding", "embedding_bag") and _is_given(kwargs.get("max_norm", args[3] if len(args) > 3 else None)):
+        raise lo.refuse_call(codes.IN_PLACE, f"{name} with max_norm normalises its weights in place")
     if function is torch.tensor and any(tensors_in(a) for a in args):
         raise lo.refuse_call(codes.OPAQUE_CALL, "torch.tensor of tensors")
     written = torch_table.written_arguments(function, name, tuple(args), kwargs, lambda flag: flag_truth(lo, flag))
@@ -47,6 +49,10 @@ def call_torch(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, A
         op = ops.TORCH_WRITE
         protect_all(lo, written, [*args, *kwargs.values()])
     return node(lo, op, str(dotted), name, args, kwargs, sample, written)
+
+
+def _is_given(argument: Any) -> bool:
+    return not (argument is None or (isinstance(argument, Known) and argument.value is None))
 
 
 def protect_all(lo: Lowering, written: list[Any], operands: list[Any]) -> None:

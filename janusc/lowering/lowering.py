@@ -68,6 +68,10 @@ class Lowering:
         self.reads: dict[tuple[str, Any], dict[Any, Live]] = {}
         self.written: dict[Slot, Live] = {}
         self.written_containers: list[Live] = []
+        self.written_lists: list[Any] = []  # changed too, and known at run time only
+        self.written_keys: dict[Any, set[str]] = {}
+        self.holders: dict[Slot, Live] = {}  # of every slot written so far, also in a part of the walk that was undone
+        self.module_reads: dict[str, dict[int, Any]] = {}
 
     # ---- places and refusals
 

@@ -14,7 +14,6 @@ in a lambda stays where it is.
 from __future__ import annotations
 
 import copy
-import itertools
 from typing import Any
 
 import gast
@@ -26,7 +25,6 @@ _HEADS: dict[type, str] = {
     gast.If: "test",
     gast.For: "iter",
 }
-_names = itertools.count()
 
 
 def split(statement: Any, call: Any, local_names: frozenset[str], modules: frozenset[str]) -> list[Any] | None:
@@ -74,7 +72,7 @@ def _take_out(node: Any, call: Any, parts: _Parts) -> Any:
     """The expression with the call replaced by a name; what runs before goes into ``parts``. None if that can't be."""
     if node is call:
         inner = _hoist_arguments(call, parts)
-        name = _fresh()
+        name = _name(call, parts)
         parts.append(_assign(name, inner, call))
         return _load(name, call)
     children = _operands(node)
@@ -142,7 +140,7 @@ def _hoist(node: Any, parts: _Parts) -> Any:
         new = copy.copy(node)
         new.value = _hoist(node.value, parts)
         return new
-    name = _fresh()
+    name = _name(node, parts)
     parts.append(_assign(name, node, node))
     return _load(name, node)
 
@@ -171,8 +169,9 @@ def _has_call(call: Any) -> bool:
     return any(_works(a) for a in [*call.args, *(k.value for k in call.keywords)])
 
 
-def _fresh() -> str:
-    return f"_jc_part_{next(_names)}"
+def _name(node: Any, parts: _Parts) -> str:
+    """The name of a part: the same in every conversion, since what is refuted of it is kept by name."""
+    return f"_jc_part_{node.lineno}_{node.col_offset}_{node.end_lineno}_{node.end_col_offset}_{len(parts)}"
 
 
 def _load(name: str, where: Any) -> Any:

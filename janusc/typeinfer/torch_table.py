@@ -33,10 +33,17 @@ _RANDOM_METHODS = frozenset(
     "bernoulli multinomial normal_ uniform_ exponential_ geometric_ log_normal_ cauchy_ random_ bernoulli_".split()
 )
 
+# write into an argument, or draw, in ways that no rule here describes: calls that are not looked into
+_UNDESCRIBED = frozenset(
+    "batch_norm native_batch_norm cudnn_batch_norm miopen_batch_norm instance_norm batch_norm_update_stats "
+    "batch_norm_gather_stats batch_norm_gather_stats_with_counts batch_norm_elemt fused_moving_avg_obs_fake_quant "
+    "binomial lobpcg gru lstm rnn_relu rnn_tanh miopen_rnn".split()
+)
+
 # statistics written by position: (index of the argument, keyword) where the function updates it in place
 _STATISTICS = {
-    "batch_norm": ((1, "running_mean"), (2, "running_var")),
-    "instance_norm": ((1, "running_mean"), (2, "running_var")),
+    F.batch_norm: ((1, "running_mean"), (2, "running_var")),
+    F.instance_norm: ((1, "running_mean"), (2, "running_var")),
 }
 
 # tensor methods that change geometry, storage or history, or talk to the world: left to ordinary Python
@@ -101,6 +108,8 @@ def _tables() -> tuple[dict[int, str], dict[int, Any]]:
         for name in sorted(vars(namespace)):
             f = getattr(namespace, name)
             random_factory = prefix == "torch" and name in _RANDOM
+            if prefix == "torch" and name in _UNDESCRIBED:
+                continue
             if not name.startswith("_") and callable(f) and (id(f) in allowed or random_factory) and id(f) not in names:
                 names[id(f)], kept[id(f)] = f"{prefix}.{name}", f
     for loss in (
@@ -118,7 +127,7 @@ def _tables() -> tuple[dict[int, str], dict[int, Any]]:
 def torch_name(f: Any) -> str | None:
     """The dotted public name of a convertible torch function, or None."""
     names, kept = _tables()
-    return names[id(f)] if kept.get(id(f)) is f else None
+    return names.get(id(f)) if kept.get(id(f)) is f else None
 
 
 def last_name(dotted: str) -> str:
@@ -153,7 +162,7 @@ def written_arguments(
         written.append(kwargs["out"])
     if "inplace" in kwargs and args and truth(kwargs["inplace"]):
         written.append(args[0])
-    for index, keyword in _STATISTICS.get(name, ()):
+    for index, keyword in _STATISTICS.get(function, ()):
         statistic = kwargs.get(keyword, args[index] if index < len(args) else None)
         if statistic is not None:
             written.append(statistic)
