@@ -13,7 +13,7 @@ import torch
 from janusc.lowering import codes
 from janusc.lowering.abstract import Known, Live
 from janusc.lowering.lowering import Lowering
-from janusc.lowering.store import Slot
+from janusc.lowering.store import Slot, own_dict
 
 REGISTERED = ("_parameters", "_buffers", "_modules")
 ANY_KEY = "*"
@@ -24,10 +24,10 @@ def namespaces(slot: Slot, owner: Live) -> list[dict[str, Any]]:
     sample = owner.sample
     if slot[0] == "global":
         return [sample]
-    state = None if isinstance(sample, type) else getattr(sample, "__dict__", None)
-    if slot[0] != "attr" or type(state) is not dict:
+    state = own_dict(sample) if slot[0] == "attr" and not issubclass(type(sample), type) else None
+    if state is None:
         return []
-    tables = REGISTERED if isinstance(sample, torch.nn.Module) else ()
+    tables = REGISTERED if issubclass(type(sample), torch.nn.Module) else ()
     return [state, *(state[t] for t in tables if type(state.get(t)) is dict)]
 
 
