@@ -20,6 +20,7 @@ Files in reading order:
     abstract        what is known of a value while the source is walked
     store           locals, and own writes until they reach the real objects
     namespaces      dictionaries that hold attributes or globals
+    inert           fixed objects that may be computed with early
     operands        between abstract values and what stands in the graph
     codes           the diagnostics: what can keep a statement out of a graph
     lowering        the state of one lowering, and the dispatch over node kinds

@@ -11,7 +11,8 @@ from janusc.lowering.abstract import DictV, Known, ListV, Live, Sym, Unbound
 from janusc.lowering.ir import Arg
 from janusc.lowering.iterate import static_items, unpack
 from janusc.lowering.lower_attr import get_attribute, set_attribute
-from janusc.lowering.lower_operator import BINARY, binary, check_index, get_item, is_container
+from janusc.lowering.lower_expr import literal_key
+from janusc.lowering.lower_operator import BINARY, binary, check_index, get_item, is_container, refuse_deciding_keys
 from janusc.lowering.lower_state import find_slot, load, note_read, store_name
 from janusc.lowering.lowering import Lowering, statement
 from janusc.lowering.mutation import save_container, write_tensor
@@ -67,7 +68,7 @@ def set_item(lo: Lowering, owner: Any, key: Any, value: Any) -> None:
             raise lo.refuse(codes.RAISES, "IndexError: list assignment index out of range")
         owner.items[key.value] = value
     elif isinstance(owner, DictV) and owner.real is None and isinstance(key, Known):
-        owner.items[key.value] = value
+        owner.items[literal_key(lo, key)] = value
     elif isinstance(owner, Sym) and owner.is_tensor:
         check_index(lo, owner, key)
         write_tensor(lo, ops.OPERATOR_WRITE, "setitem", owner, (arg(lo, key), arg(lo, value)), [value, key], outputs=0)
@@ -103,6 +104,7 @@ def write_container(lo: Lowering, owner: Live, key: Any = None) -> None:
     ``key`` is the one that is set, where it is only one.
     """
     kind = type(owner.sample)
+    refuse_deciding_keys(lo, owner)
     slot = ("content", id(owner.sample), "")
     note_read(lo, slot, owner)
     note_key(lo, owner, key)

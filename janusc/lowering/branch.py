@@ -27,6 +27,7 @@ from janusc.lowering.abstract import (
 )
 from janusc.lowering.builder import Region
 from janusc.lowering.classes import check_lacks
+from janusc.lowering.inert import is_inert
 from janusc.lowering.ir import Arg, Const, Value
 from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
 from janusc.lowering.operands import SCALARS, check_bound, escape, is_plain, realise, sample_type
@@ -45,6 +46,8 @@ def test_site(lo: Lowering, node: Any) -> str:
 def truth(lo: Lowering, value: Any) -> bool | Any:
     """The truth of a value where it is certain, else the run-time value that has it."""
     if isinstance(value, Known):
+        if not is_inert(value.value):
+            raise lo.refuse(codes.TRUTH, f"{type(value.value).__qualname__} decides its own truth")
         return bool(value.value)
     if isinstance(value, TupleV):
         return bool(value.items)

@@ -8,8 +8,11 @@ import gast
 
 from janusc.frontend import names
 from janusc.lowering import codes
-from janusc.lowering.abstract import DictV, ListV, Unbound
+from janusc.lowering.abstract import DictV, Known, ListV, Sym, Unbound
+from janusc.lowering.effects import is_barrier
+from janusc.lowering.ir import Effect, Graph, walk
 from janusc.lowering.lowering import Lowering, expression
+from janusc.lowering.store import parts
 
 RESULT = "_jc_result"
 _CONSUMERS = (sum, tuple, list, min, max, any, all, sorted, set)
@@ -38,34 +41,86 @@ def lower_generator(lo: Lowering, node: Any) -> Any:
 
 def consume(lo: Lowering, function: Any, node: Any) -> Any:
     """``sum(x for x in xs)`` and the like: the generator is used up before the call returns."""
-    from janusc.lowering.abstract import Known
     from janusc.lowering.lower_call import call
 
     if not any(function is f for f in _CONSUMERS):
         raise lo.refuse(codes.COMPREHENSION, "a generator expression that is kept")
     generator = node.args[0]
+    point = lo.mark()
     items = collect(lo, generator, ListV([]), _call(generator, "append", [generator.elt]))
+    if function in (any, all) and len(node.args) == 1 and not node.keywords and changes(lo, point):
+        lo.rewind(point)
+        return quantified(lo, generator, function is any)
+    if function in (sum, min, max) and changes(lo, point) and not _keep_their_values(items):
+        raise lo.refuse(codes.COMPREHENSION, "a generator expression that changes the items it has given")
     rest = [lo.expr(a) for a in node.args[1:]]
     keywords = {k.arg: lo.expr(k.value) for k in node.keywords}
     return call(lo, Known(function), [items, *rest], keywords)
 
 
-def collect(lo: Lowering, node: Any, empty: Any, step: Any) -> Any:
-    """Run the loops of a comprehension around ``step``, which adds to ``empty``; its targets stay its own."""
+def changes(lo: Lowering, point: tuple[Any, ...]) -> bool:
+    """Whether what was lowered since ``point`` does more than compute: then it matters how far a generator runs."""
+    store, lengths, contents, (written, *_) = point
+    made = [n for region, length in zip(lo.builder.regions, lengths) for n in region.nodes[length:]]
+    acts = any(is_barrier(n) for n in made) or any(
+        n.op.effect is Effect.DEFER for n in walk(Graph((), tuple(made), ()))
+    )
+    followed = any(p.items != items or p.real is not real for p, items, real in contents)
+    stored = any(lo.store.get(slot) is not value for slot, value in store.items())
+    named = any(slot not in store for slot in lo.store.changes(store, lo.frame.id))
+    return followed or stored or named or lo.written.keys() != written.keys() or acts
+
+
+def _keep_their_values(items: ListV) -> bool:
+    """Whether no item can be changed by what comes after it: each is a number, text, or a tensor of its own."""
+    held = items.items if items.real is None else [items.real.element]
+    seen = [p.value for item in held for p in parts(item) if isinstance(p, Sym) and p.is_tensor]
+    tensors = [p for item in held for p in parts(item) if isinstance(p, Sym) and p.is_tensor]
+    plain = all(isinstance(item, (Known, Sym)) for item in held)
+    return plain and items.real is None and all(p.fresh for p in tensors) and len(set(seen)) == len(seen)
+
+
+def quantified(lo: Lowering, node: Any, positive: bool) -> Any:
+    """``any`` and ``all`` over a generator with effects: the loop ends at the item that decides."""
+    from janusc.lowering.branch import truth
+
+    negated = _at(gast.UnaryOp(op=gast.Not(), operand=node.elt), node.elt)
+    found = _at(gast.Name(id=RESULT, ctx=gast.Store(), annotation=None, type_comment=None), node)
+    true = _at(gast.Constant(value=True, kind=None), node)
+    stop = _at(gast.Assign(targets=[found], value=true, type_comment=None), node)
+    step = _at(gast.If(test=node.elt if positive else negated, body=[stop], orelse=[]), node)
+    decided = truth(lo, collect(lo, node, Known(False), step, stops=True))
+    if positive or isinstance(decided, bool):
+        return Known(decided is positive) if isinstance(decided, bool) else decided
+    return computed_not(lo, decided)
+
+
+def computed_not(lo: Lowering, value: Any) -> Any:
+    from janusc.lowering.lower_operator import computed
+
+    return computed(lo, "not_", value)
+
+
+def collect(lo: Lowering, node: Any, empty: Any, step: Any, stops: bool = False) -> Any:
+    """Run the loops of a comprehension around ``step``, which adds to ``empty``; its targets stay its own.
+
+    ``stops``: what is collected is a flag, which ends all loops.
+    """
     if any(isinstance(n, (gast.Lambda, *names.COMPREHENSIONS)) for s in [step] for n in gast.walk(s) if n is not node):
         if any(isinstance(n, gast.Lambda) for n in gast.walk(step)):
             raise lo.refuse(codes.COMPREHENSION, "a lambda in a comprehension")
     if any(g.is_async for g in node.generators):
         raise lo.refuse(codes.COMPREHENSION, "an asynchronous comprehension")
     body: Any = step
+    result = f"{RESULT}_{lo.new_frame(parsed=None, function=None, is_library=False).id}"
     for generator in reversed(node.generators):
         for test in reversed(generator.ifs):
             body = _at(gast.If(test=test, body=[body], orelse=[]), test)
         loop = gast.For(target=generator.target, iter=generator.iter, body=[body], orelse=[], type_comment=None)
+        loop._jc_stop = result if stops else None
         body = _at(loop, node)
 
     targets = sorted(names.stores([g.target for g in node.generators]))
-    result = f"{RESULT}_{lo.new_frame(parsed=None, function=None, is_library=False).id}"
     _rename(body, result)
     saved = {name: lo.fetch(lo.local(name)) for name in targets}
     outer = lo.frame.locals

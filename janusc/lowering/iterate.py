@@ -10,6 +10,7 @@ import torch
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym, TupleV
+from janusc.lowering.inert import is_plain_enum
 from janusc.lowering.ir import Const
 from janusc.lowering.lower_state import check_once, module_entry, note_read, read
 from janusc.lowering.lowering import Lowering
@@ -43,7 +44,7 @@ def static_items(lo: Lowering, iterable: Any, node: Any = None) -> list[Any] | N
 def _known_items(lo: Lowering, value: Any) -> list[Any] | None:
     if isinstance(value, (tuple, list, str, range, dict, frozenset)):
         return [Known(v) for v in value] if len(value) <= UNROLL_BUDGET else None
-    if isinstance(value, EnumMeta):
+    if isinstance(value, EnumMeta) and is_plain_enum(value):
         members: list[Any] = list(value)
         return [Known(m) for m in members]
     raise lo.refuse(codes.ITERATION, f"iteration over {type(value).__name__}")

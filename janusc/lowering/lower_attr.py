@@ -32,6 +32,7 @@ from janusc.lowering.classes import (
     is_module_getattr,
     overrides,
 )
+from janusc.lowering.inert import is_plain_enum
 from janusc.lowering.ir import Const
 from janusc.lowering.lower_state import ANY_NAME, check_once, module_entry, note_read, raw_attr, read, write
 from janusc.lowering.lowering import Lowering
@@ -148,7 +149,10 @@ def class_attribute(lo: Lowering, cls: type, name: str) -> Any:
         return lo.memo[memo]
     found = class_lookup(cls, name)
     if isinstance(cls, enum.EnumMeta) and name in cls._member_map_:
-        return Known(cls._member_map_[name])
+        member = cls._member_map_[name]
+        if is_plain_enum(cls):
+            return Known(member)
+        return lift(lo, member, raw_attr(lo, lo.builder.ref(cls), name), f"{cls.__qualname__}.{name}")
     if found is MISSING:
         raise lo.refuse(codes.ATTRIBUTE, f"{cls.__qualname__} has no attribute {name}")
     if isinstance(found, staticmethod) and not isinstance(found.__func__, pytypes.FunctionType):

@@ -21,6 +21,7 @@ from janusc.lowering.classes import (
     overrides,
     special_method,
 )
+from janusc.lowering.inert import is_inert
 from janusc.lowering.iterate import live_sequence, parameter_items, static_items
 from janusc.lowering.lower_expr import _check_formattable
 from janusc.lowering.lower_operator import binary, computed, is_mutated
@@ -93,6 +94,8 @@ def call_known(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, A
 def pure(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A builtin without effects: folded on known values, else a node."""
     if all(isinstance(a, Known) for a in [*args, *kwargs.values()]):
+        if not all(is_inert(a.value) for a in [*args, *kwargs.values()]):
+            raise lo.refuse_call(codes.OPAQUE_CALL, f"{function.__name__} of an object")
         try:
             return Known(function(*(a.value for a in args), **{k: a.value for k, a in kwargs.items()}))
         except Exception as error:
@@ -182,8 +185,11 @@ def lower_len(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def length(lo: Lowering, value: Any) -> Any:
     if isinstance(value, IterableV) and value.kind == "view":
         value = value.operands[0]
-    if isinstance(value, Known):
-        return Known(len(value.value))
+    if isinstance(value, Known) and is_inert(value.value):
+        try:
+            return Known(len(value.value))
+        except TypeError:
+            raise lo.refuse(codes.RAISES, "TypeError: this has no len()") from None
     if isinstance(value, (TupleV, ListV, DictV)) and getattr(value, "real", None) is None:
         return Known(len(value.items))
     if isinstance(value, (ListV, DictV)) and value.real is not None:
@@ -396,8 +402,11 @@ def _sequence(cls: type) -> Callable[[Lowering, list[Any], dict[str, Any]], Any]
 @builtin(sorted)
 def lower_sorted(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     items = static_items(lo, args[0]) if len(args) == 1 else None
-    if items is None or not all(isinstance(x, Known) for x in [*items, *kwargs.values()]):
+    if items is None or not all(isinstance(x, Known) and is_inert(x.value) for x in [*items, *kwargs.values()]):
         raise lo.refuse_call(codes.OPAQUE_CALL, "sorted of values that vary")
+    key = kwargs.get("key", Known(None)).value
+    if key is not None and not isinstance(key, pytypes.BuiltinFunctionType) and key not in (int, str, float):
+        raise lo.refuse_call(codes.OPAQUE_CALL, "sorted by a class")
     try:
         result = sorted((x.value for x in items), **{k: v.value for k, v in kwargs.items()})
     except Exception as error:

@@ -9,6 +9,7 @@ import gast
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import DictV, FunctionV, Known, ListV, Live, SliceV, Sym, TupleV
+from janusc.lowering.inert import is_inert
 from janusc.lowering.ir import Arg, Const, Tup
 from janusc.lowering.lower_state import store_name
 from janusc.lowering.lowering import Lowering, expression
@@ -63,6 +64,8 @@ def lower_dict(lo: Lowering, node: Any) -> Any:
 def literal_key(lo: Lowering, key: Any) -> Any:
     """A dictionary key that is fixed: a literal, a tuple of literals or a code-like object."""
     if isinstance(key, Known):
+        if not is_inert(key.value):
+            raise lo.refuse(codes.MAPPING, "a key that decides what it is equal to")
         try:
             hash(key.value)
         except TypeError:
@@ -129,7 +132,7 @@ def _format(value: Any, conversion: int, spec: str) -> str:
 
 def _check_formattable(lo: Lowering, value: Any) -> None:
     """Only values whose text is Python's own business: no user ``__str__`` runs early."""
-    if isinstance(value, Known) and isinstance(value.value, (*SCALARS, type(None))):
+    if isinstance(value, Known) and isinstance(value.value, (*SCALARS, type(None))) and is_inert(value.value):
         return
     if isinstance(value, Sym) and (value.is_tensor or value.pytype in SCALARS):
         return

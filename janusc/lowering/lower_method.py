@@ -10,7 +10,8 @@ from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.assign import extend_list, real_of, write_container
 from janusc.lowering.ir import Op
-from janusc.lowering.lower_operator import get_item, is_mutated
+from janusc.lowering.lower_expr import literal_key
+from janusc.lowering.lower_operator import compares_plainly, get_item, is_mutated, refuse_deciding_keys
 from janusc.lowering.lower_state import note_read
 from janusc.lowering.lower_torch import flag_truth, node, profiled_sample, protect_all, sample_call
 from janusc.lowering.lowering import Lowering
@@ -120,8 +121,8 @@ def dict_method(lo: Lowering, owner: DictV, name: str, args: list[Any], kwargs: 
     if owner.real is None:
         if name in ("items", "keys", "values") and not args:
             return _views(owner, name, [Known(k) for k in owner.items], list(owner.items.values()))
-        if name == "get" and isinstance(args[0], Known):
-            return owner.items.get(args[0].value, args[1] if len(args) > 1 else Known(None))
+        if name == "get" and args and isinstance(args[0], Known):
+            return owner.items.get(literal_key(lo, args[0]), args[1] if len(args) > 1 else Known(None))
         if name == "update" and not args:
             owner.items.update(kwargs)
             return Known(None)
@@ -164,6 +165,9 @@ def live_method(lo: Lowering, owner: Live, name: str, args: list[Any], kwargs: d
         items = live_dict_items(lo, owner)
         return _views(owner, name, [Known(k) for k in items], list(items.values()))
     note_read(lo, ("content", id(sample), ""), owner)
+    refuse_deciding_keys(lo, owner)
+    if isinstance(sample, (list, tuple)) and name in ("index", "count", "remove") and not compares_plainly(owner):
+        raise lo.refuse_call(codes.METHOD, f"{name} among objects that decide what they are equal to")
     if type(sample) is dict and name == "get" and args and isinstance(args[0], Known) and not is_mutated(lo, owner):
         return live_get(lo, owner, args)
     writes = _LIST_WRITES if type(sample) is list else _DICT_WRITES if type(sample) is dict else frozenset()
@@ -181,6 +185,7 @@ def live_get(lo: Lowering, owner: Live, args: list[Any]) -> Any:
     from janusc.lowering.lower_state import check_once
 
     key = args[0].value
+    literal_key(lo, args[0])
     if key in owner.sample:
         return get_item(lo, owner, args[0])
     check_once(lo, "absent", (owner.value, arg(lo, args[0])), f"key {key!r}")

@@ -11,8 +11,9 @@ import torch
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, SliceV, Sym, TupleV
+from janusc.lowering.inert import compares_inertly, is_inert
 from janusc.lowering.ir import Op
-from janusc.lowering.lower_state import note_read, read
+from janusc.lowering.lower_state import check_once, note_read, raw_attr, read
 from janusc.lowering.lowering import Lowering, expression
 from janusc.lowering.operands import HOST_VALUES, SCALARS, arg, check_bound, emit, is_plain, is_stable, sample_of
 from janusc.typeinfer import transfer
@@ -28,6 +29,7 @@ COMPARE: dict[type, str] = {
     gast.IsNot: "is_not", gast.In: "contains", gast.NotIn: "not_contains",
 }  # fmt: skip
 _CONTAINERS = (list, dict, set, tuple, frozenset)
+_JOINS = ("add", "mul", "getitem")  # on containers these compare nothing
 _DUNDER = {"eq": "__eq__", "ne": "__ne__", "lt": "__lt__", "le": "__le__", "gt": "__gt__", "ge": "__ge__"}
 
 
@@ -69,6 +71,8 @@ def fold(lo: Lowering, name: str, *values: Any) -> Known:
         and not all(isinstance(v, (int, float)) for v in values)
     ):
         raise lo.refuse(codes.HUGE, "a huge repetition")
+    if not all(map(is_inert, values)):
+        raise lo.refuse(codes.OPERATOR, f"operator {name} on a class or enumeration that defines it")
     try:
         return Known(getattr(operator, name)(*values))
     except Exception as error:
@@ -89,7 +93,7 @@ def computed(lo: Lowering, name: str, *operands: Any) -> Any:
     if not all(is_plain(v) for v in operands):
         if not all(is_plain(v) or is_container(v) or _runtime_any(v) for v in operands):
             raise lo.refuse(codes.OPERATOR, f"operator {name} on objects")
-        if name in _DUNDER and not all(compares_plainly(v) for v in operands):
+        if name not in _JOINS and not all(compares_plainly(v) for v in operands):
             raise lo.refuse(codes.OPERATOR, "a comparison of containers of objects")
         op = ops.OPERATOR_READ
     sample, aliases = operator_sample(lo, name, operands)
@@ -103,11 +107,22 @@ def computed(lo: Lowering, name: str, *operands: Any) -> Any:
 
 
 def compares_plainly(value: Any) -> bool:
-    """Whether comparing a container runs no user code: its items are numbers or text."""
+    """Whether comparing a container, or searching in it, runs no user code: what it holds has no say."""
     if isinstance(value, Live):
         items = value.sample.values() if isinstance(value.sample, dict) else value.sample
-        return all(type(x) in SCALARS or x is None for x in items)
+        return compares_inertly(items) and (not isinstance(value.sample, dict) or compares_inertly(value.sample))
+    if isinstance(value, (TupleV, ListV, DictV)):
+        real = getattr(value, "real", None)
+        held = value.items.values() if isinstance(value, DictV) else value.items
+        return _compares_plainly_inside(held if real is None else [real.element])
     return not isinstance(value, Sym) or value.pytype not in _CONTAINERS
+
+
+def _compares_plainly_inside(held: Any) -> bool:
+    return all(
+        compares_plainly(x) if is_container(x) else is_plain(x) or (isinstance(x, Known) and is_inert(x.value))
+        for x in held
+    )
 
 
 def _runtime_any(value: Any) -> bool:
@@ -209,12 +224,18 @@ def identical(lo: Lowering, left: Any, right: Any) -> bool | None:
 
 def user_comparison(lo: Lowering, name: str, left: Live, right: Any) -> Any:
     """A comparison defined by a user's class: its method is inlined, unless the other side has a say."""
+    from janusc.lowering.branch import truth
     from janusc.lowering.classes import class_lookup, special_method
     from janusc.lowering.lower_call import call
 
     cls = type(left.sample)
     if class_lookup(cls, _DUNDER[name]) is getattr(object, _DUNDER[name]):
+        guard_default(lo, cls, _DUNDER[name])
+        if name == "ne" and class_lookup(cls, "__eq__") is not _OBJECT_EQUALITY:  # the default asks __eq__
+            equal = truth(lo, user_comparison(lo, "eq", left, right))
+            return Known(not equal) if isinstance(equal, bool) else computed(lo, "not_", equal)
         if isinstance(right, Live) and name in ("eq", "ne") and type(right.sample) is cls:
+            guard_default(lo, cls, "__eq__")
             return emit(lo, ops.OPERATOR, "is_" if name == "eq" else "is_not", (left.value, right.value), UNKNOWN)
         raise lo.refuse(codes.OPERATOR, f"comparison of {cls.__qualname__} objects")
     if isinstance(right, Live) and type(right.sample) is not cls and isinstance(right.sample, cls):
@@ -223,26 +244,38 @@ def user_comparison(lo: Lowering, name: str, left: Live, right: Any) -> Any:
     if method is None:
         raise lo.refuse(codes.OPERATOR, f"comparison of {cls.__qualname__} objects")
     result = call(lo, method, [right], {})
-    if isinstance(result, Known) and result.value is NotImplemented:
-        raise lo.refuse(codes.OPERATOR, "NotImplemented from a comparison")
+    if (isinstance(result, Known) and result.value is NotImplemented) or _runtime_any(result):
+        raise lo.refuse(codes.OPERATOR, "a comparison that may be NotImplemented")
     return result
 
 
+def guard_default(lo: Lowering, cls: type, name: str) -> None:
+    """The class still leaves a comparison to ``object``."""
+    held = raw_attr(lo, lo.builder.ref(cls), name)
+    check_once(lo, "is", (held, lo.builder.ref(getattr(object, name))), f"{cls.__qualname__}.{name}")
+
+
+_OBJECT_EQUALITY: Any = object.__eq__
+
+
 def membership(lo: Lowering, item: Any, container: Any, negate: bool) -> Any:
+    from janusc.lowering.lower_expr import literal_key
+
     result: Any
     if isinstance(container, IterableV) and container.kind == "view":
         container = container.operands[0]
     if isinstance(item, Known) and isinstance(container, Known):
         result = fold(lo, "contains", container.value, item.value)
     elif isinstance(item, Known) and isinstance(container, DictV) and container.real is None:
-        result = Known(item.value in container.items)
+        result = Known(literal_key(lo, item) in container.items)
     elif (
         isinstance(item, Known)
         and isinstance(container, (TupleV, ListV))
         and all(isinstance(x, Known) for x in container.items)
     ):
-        result = Known(item.value in [x.value for x in container.items])
+        result = fold(lo, "contains", [x.value for x in container.items], item.value)
     elif isinstance(container, Live) and type(container.sample) in (dict, list, set, tuple) and isinstance(item, Known):
+        refuse_user_comparison(lo, container.sample, item)
         note_read(lo, ("content", id(container.sample), ""), container)
         sample = item.value in container.sample
         stable = not is_mutated(lo, container) and lo.loop_depth == 0
@@ -254,6 +287,22 @@ def membership(lo: Lowering, item: Any, container: Any, negate: bool) -> Any:
     return Known(not result.value) if isinstance(result, Known) else computed(lo, "not_", result)
 
 
+def refuse_user_comparison(lo: Lowering, container: Any, item: Known) -> None:
+    """Looking for a fixed item in an existing container may ask what the container holds."""
+    from janusc.lowering.lower_expr import literal_key
+
+    if not (is_inert(item.value) and compares_inertly(container)):
+        raise lo.refuse(codes.OPERATOR, "a search among objects that decide what they are equal to")
+    if isinstance(container, (dict, set)):
+        literal_key(lo, item)
+
+
+def refuse_deciding_keys(lo: Lowering, owner: Live) -> None:
+    """An existing dict or set whose keys decide what they are equal to."""
+    if isinstance(owner.sample, (dict, set)) and not compares_inertly(owner.sample):
+        raise lo.refuse(codes.MAPPING, "keys that decide what they are equal to")
+
+
 # ---- subscripts
 
 
@@ -263,6 +312,8 @@ def lower_subscript(lo: Lowering, node: Any) -> Any:
 
 
 def get_item(lo: Lowering, owner: Any, key: Any) -> Any:
+    from janusc.lowering.lower_expr import literal_key
+
     if isinstance(owner, (TupleV, ListV)) and isinstance(key, Known) and getattr(owner, "real", None) is None:
         try:
             picked = list(owner.items)[key.value]
@@ -272,7 +323,7 @@ def get_item(lo: Lowering, owner: Any, key: Any) -> Any:
             return TupleV(tuple(picked)) if isinstance(owner, TupleV) else ListV(picked)
         return picked
     if isinstance(owner, DictV) and owner.real is None and isinstance(key, Known):
-        if key.value not in owner.items:
+        if literal_key(lo, key) not in owner.items:
             raise lo.refuse(codes.RAISES, f"KeyError: {key.value!r}")
         return owner.items[key.value]
     if isinstance(owner, Known) and isinstance(key, Known):
@@ -328,6 +379,7 @@ def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
     from janusc.lowering.branch import concretise
     from janusc.lowering.classes import special_method
     from janusc.lowering.lower_call import call
+    from janusc.lowering.lower_expr import literal_key
     from janusc.lowering.operands import typed_item
 
     sample = owner.sample
@@ -342,6 +394,7 @@ def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
         raise lo.refuse(codes.SUBSCRIPT, f"a subscript of a {type(sample).__qualname__}")
     slot = ("content", id(sample), "")
     note_read(lo, slot, owner)
+    refuse_deciding_keys(lo, owner)
     if is_mutated(lo, owner):
         return mutated_item(lo, owner, key)
     if isinstance(key, Sym) and _homogeneous(sample):
@@ -351,6 +404,8 @@ def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
         key = concretise(lo, key)
     if not isinstance(key, Known) or isinstance(key.value, slice):
         return live_slice(lo, owner, key)
+    if type(sample) is dict:
+        literal_key(lo, key)
     try:
         item = sample[key.value]
     except (IndexError, KeyError, TypeError) as error:

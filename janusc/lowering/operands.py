@@ -20,6 +20,7 @@ from janusc.lowering.abstract import (
     Sym,
     TupleV,
 )
+from janusc.lowering.inert import is_plain_enum
 from janusc.lowering.ir import Arg, Const, Dct, Lst, Op, Slc, Tup, Value
 from janusc.lowering.lowering import Lowering
 from janusc.typeinfer import torch_table, transfer
@@ -191,7 +192,10 @@ def is_stable(*abstracts: Any) -> bool:
 def is_plain(value: Any) -> bool:
     """A tensor or an immutable host value (or a tuple of them): its operators run no user code and read no state."""
     if isinstance(value, Known):
-        return type(value.value) in HOST_VALUES or isinstance(value.value, (torch.dtype, torch.device))
+        fixed = value.value
+        if isinstance(fixed, enum.Enum):
+            return isinstance(fixed, (int, str, float)) and is_plain_enum(type(fixed))
+        return type(fixed) in HOST_VALUES or isinstance(fixed, (torch.dtype, torch.device))
     if isinstance(value, Sym):
         return (
             value.plain or value.is_tensor or value.pytype in HOST_VALUES or value.pytype in (torch.dtype, torch.device)
@@ -212,7 +216,8 @@ def guard_type(lo: Lowering, value: Value, cls: type, what: str) -> None:
 def is_code_like(sample: Any) -> bool:
     kinds = (type, pytypes.ModuleType, pytypes.BuiltinFunctionType, pytypes.MethodDescriptorType)
     return (
-        issubclass(type(sample), (*kinds, enum.Enum, *_TORCH_LITERALS))  # isinstance would ask the object
+        issubclass(type(sample), (*kinds, *_TORCH_LITERALS))  # isinstance would ask the object
+        or (issubclass(type(sample), enum.Enum) and is_plain_enum(type(sample)))
         or sample is Ellipsis
         or torch_table.torch_name(sample) is not None
     )
