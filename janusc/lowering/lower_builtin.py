@@ -471,6 +471,8 @@ def lower_print(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Deferred to the commit; the text is made where the print stands."""
     if not set(kwargs) <= {"sep", "end"}:
         raise lo.refuse_call(codes.PRINT, "print to a file, or with a flush")
+    if not callees.prints_plainly():
+        raise lo.refuse_call(codes.PRINT, "print to a stream of the program's own")
     for value in [*args, *kwargs.values()]:
         _check_formattable(lo, value)
     named = tuple((k, arg(lo, v)) for k, v in kwargs.items())

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gast
+import torch
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import DictV, FunctionV, Known, ListV, Live, SliceV, Sym, TupleV
@@ -144,9 +145,15 @@ def _check_formattable(lo: Lowering, value: Any) -> None:
         for item in value.items:
             _check_formattable(lo, item)
         return
-    if isinstance(value, Sym) and value.pytype is not None and value.pytype.__module__ in ("builtins", "torch"):
+    if isinstance(value, Sym) and value.pytype in (torch.Size, torch.dtype, torch.device, range, slice):
+        return
+    if isinstance(value, Sym) and value.pytype is tuple and _is_plain_tuple(value.sample):
         return
     raise lo.refuse(codes.FORMAT, "an object is turned into text")
+
+
+def _is_plain_tuple(sample: Any) -> bool:
+    return isinstance(sample, tuple) and all(isinstance(item, (torch.Tensor, *SCALARS)) for item in sample)
 
 
 @expression(gast.FormattedValue)

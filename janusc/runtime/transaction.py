@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 import torch
 
 from janusc.sentinels import UNBOUND
+from janusc.typeinfer import callees
 
 UndoLog = list[tuple[Callable[..., Any], tuple[Any, ...]]]
 Hook = Callable[..., bool]
@@ -224,8 +225,8 @@ _PRINT = builtins.print
 
 
 def defer_print(prints: Prints, *args: Any, **kwargs: Any) -> None:
-    """Make the text of a print now, for the commit; a ``print`` that was replaced is for the eager twin to call."""
-    if builtins.print is not _PRINT:
+    """Make the text of a print now, for the commit; what runs the user's own code is for the eager twin to call."""
+    if builtins.print is not _PRINT or not callees.prints_plainly():
         raise Deopt(None)
     prints.append((tuple(map(str, args)), kwargs))
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import sysconfig
 import types
+import weakref
 from typing import Any
 
 import torch
@@ -75,3 +77,19 @@ def describe(obj: Any) -> str:
     if name is None:
         return type(obj).__qualname__
     return f"{module}.{name}" if module and module != "builtins" else str(name)
+
+
+_plain_streams: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+
+
+def prints_plainly() -> bool:
+    """Whether standard output is no stream of the user's own making, whose ``write`` the program may see at once."""
+    stream: Any = sys.stdout
+    cls = type(stream)
+    plain = _plain_streams.get(cls)
+    if plain is None:
+        methods = [getattr(cls, name, None) for name in ("write", "flush", "__getattr__", "__getattribute__")]
+        plain = _plain_streams[cls] = not any(
+            isinstance(m, types.FunctionType) and not is_library_code(m.__code__) for m in methods
+        )
+    return plain and "write" not in getattr(stream, "__dict__", ())
