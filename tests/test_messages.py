@@ -154,6 +154,17 @@ JC110: return inside a finally block
   hint: it drops an exception on its way; move it after the try statement
 """,
     ),
+    "JC111": (
+        lambda: program("def f(x):\n    breakpoint()\n    return x + 1\n")["f"],
+        """
+JC111: 'f' calls a debugger
+  at <program>:2
+    breakpoint()
+    ^^^^^^^^^^^^
+  effect: runs eagerly; results unaffected
+  hint: take the call out to have graphs again
+""",
+    ),
 }
 
 STATEMENTS: dict[str, tuple[str, str]] = {

@@ -20,7 +20,7 @@ from janusc import marks, torch_private
 from janusc.diagnostics import Diagnostic
 from janusc.fallback import policy
 from janusc.fallback.call import CompiledFunction, Converter
-from janusc.fallback.eager import SWITCH, runs_eagerly
+from janusc.fallback.eager import COVERAGE, DEBUGGER, SWITCH, runs_eagerly, tool
 from janusc.options import Options
 from janusc.sentinels import MISS
 
@@ -56,7 +56,7 @@ def wrap_bound(method: types.MethodType, wrapper: types.FunctionType) -> types.F
 
 
 def _wrapper(function: types.FunctionType, state: CompiledFunction) -> types.FunctionType:
-    is_dynamo_compiling, gettrace = torch.compiler.is_dynamo_compiling, sys.gettrace
+    is_dynamo_compiling, gettrace, monitor = torch.compiler.is_dynamo_compiling, sys.gettrace, tool
     is_tracing = torch_private.is_tracing
     function_modes, dispatch_modes = torch_private.function_modes, torch_private.dispatch_modes
     saved_hooks = torch_private.saved_hooks
@@ -67,6 +67,8 @@ def _wrapper(function: types.FunctionType, state: CompiledFunction) -> types.Fun
         if (
             SWITCH.open
             or gettrace() is not None
+            or monitor
+            and (monitor(DEBUGGER) is not None or monitor(COVERAGE) is not None)
             or is_tracing()
             or function_modes()
             or dispatch_modes()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import builtins
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 from janusc import torch_private
 
@@ -24,6 +25,14 @@ class Switch:
 WHOLE_PROCESS = os.environ.get("JANUSC_EAGER", "").strip().lower() not in ("", "0", "false", "no")
 SWITCH = Switch(int(WHOLE_PROCESS))
 _inside: ContextVar[bool] = ContextVar("janusc_eager", default=WHOLE_PROCESS)
+
+
+_MONITORING: Any = getattr(sys, "monitoring", None)
+tool: Callable[[int], str | None] | None = getattr(_MONITORING, "get_tool", None)
+"""Who uses a slot of ``sys.monitoring``; None before Python 3.12."""
+
+DEBUGGER, COVERAGE = 0, 1
+"""The slots of the tools that look for lines of the user's code objects, whatever events they asked for."""
 
 
 @contextmanager
@@ -55,13 +64,15 @@ def builtins_are_replaced() -> bool:
 def runs_eagerly() -> bool:
     """Whether this call must be plain Python.
 
-    That is inside ``eager()``, under a debugger or another tracer, recorded by a torch tracer, seen by a torch mode, or
-    where hooks see what is saved for backward: they may stop the program by an exception, as checkpointing does when it
-    has recomputed enough, and must not be called twice for one call.
+    That is inside ``eager()``, under a debugger, a coverage tool or another tracer, recorded by a torch tracer, seen by
+    a torch mode, or where hooks see what is saved for backward: they may stop the program by an exception, as
+    checkpointing does when it has recomputed enough, and must not be called twice for one call.
     """
     return (
         _inside.get()
         or sys.gettrace() is not None
+        or tool is not None
+        and (tool(DEBUGGER) is not None or tool(COVERAGE) is not None)
         or torch_private.is_tracing()
         or torch_private.watching_modes()
         or torch_private.is_symbolic_tracing()

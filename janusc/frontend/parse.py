@@ -23,6 +23,7 @@ from janusc.source import Span, span_of
 
 FRAME_READER = define("JC109", "a function that reads its own frame")
 FINALLY_JUMP = define("JC110", "a jump out of a finally block")
+DEBUGGER = define("JC111", "a function that calls a debugger")
 
 _CACHED_FUNCTIONS = 256
 
@@ -126,6 +127,7 @@ def _parse(function: types.FunctionType) -> ParsedFunction:
     parameters = names.parameter_names(tree.args)
     outer = inner.global_names | inner.nonlocal_names
     local_names = (inner.assigned | inner.deletes | frozenset(parameters)) - outer
+    _refuse_debuggers(tree, local_names, found)
     _refuse_frame_readers(tree, local_names, found)
     _refuse_finally_jumps(tree, found)
     super_names = ("super" in local_names or "super" in function.__globals__, "__class__" in code.co_freevars)
@@ -184,7 +186,12 @@ def _set_sites(tree: Any) -> None:
 def _refuse_frame_readers(tree: Any, local_names: frozenset[str], found: capturing.Capture) -> None:
     """Refuse a function that looks at its own frame, which has other names once it is converted."""
     for node in gast.walk(tree):
-        if not isinstance(node, gast.Call) or not isinstance(node.func, gast.Name) or node.func.id in local_names:
+        if not isinstance(node, gast.Call):
+            continue
+        if isinstance(node.func, gast.Attribute) and _reads_frame(node.func):
+            message = f"{found.code.co_name!r} looks at its own frame"
+            raise Refusal(Diagnostic(FRAME_READER, message, span_of(node, found.filename)))
+        if not isinstance(node.func, gast.Name) or node.func.id in local_names:
             continue
         limit = {"locals": 1, "vars": 1, "dir": 1, "eval": 3, "exec": 3}.get(node.func.id, 0)
         if len(node.args) + len(node.keywords) < limit:
@@ -192,6 +199,27 @@ def _refuse_frame_readers(tree: Any, local_names: frozenset[str], found: capturi
             hint = f"give {name}() its namespaces" if limit == 3 else ""
             message = f"{found.code.co_name!r} reads its own local names through {name}()"
             raise Refusal(Diagnostic(FRAME_READER, message, span_of(node, found.filename), hint=hint))
+
+
+def _reads_frame(called: Any) -> bool:
+    of_inspect = isinstance(called.value, gast.Name) and called.value.id == "inspect"
+    return called.attr in _FRAME_METHODS or of_inspect and called.attr in ("stack", "trace")
+
+
+_DEBUGGER_NAMES = frozenset(("breakpoint", "set_trace"))
+_DEBUGGER_METHODS = frozenset(("breakpoint", "set_trace", "settrace"))
+_FRAME_METHODS = frozenset(("_getframe", "currentframe"))
+
+
+def _refuse_debuggers(tree: Any, local_names: frozenset[str], found: capturing.Capture) -> None:
+    """Refuse a function that stops in a debugger or starts a tracer: whoever looks must see the frame as written."""
+    for node in gast.walk(tree):
+        called = node.func if isinstance(node, gast.Call) else None
+        by_name = isinstance(called, gast.Name) and called.id in _DEBUGGER_NAMES - local_names
+        if by_name or isinstance(called, gast.Attribute) and called.attr in _DEBUGGER_METHODS:
+            message = f"{found.code.co_name!r} calls a debugger"
+            hint = "take the call out to have graphs again"
+            raise Refusal(Diagnostic(DEBUGGER, message, span_of(node, found.filename), hint=hint))
 
 
 def _refuse_finally_jumps(tree: Any, found: capturing.Capture) -> None:

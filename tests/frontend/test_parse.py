@@ -68,6 +68,16 @@ def test_refusals_are_kept() -> None:
     assert first.value is not second.value
 
 
+@pytest.mark.parametrize(
+    "call",
+    ["sys._getframe()", "inspect.currentframe()", "inspect.stack()", "breakpoint()", "pdb.set_trace()", "set_trace()"],
+)
+def test_who_looks_at_frames_sees_those_of_the_user(call: str) -> None:
+    with pytest.raises(Refusal, match="its own frame|a debugger"):
+        parse.parse(function_of(f"def f(x):\n    y = [x, (lambda: {call})]\n    return torch.stack(y)\n"))
+    assert parsed("def f(x, breakpoint):\n    breakpoint()\n    return torch.stack(x)\n").name == "f"
+
+
 def test_records_are_not_kept_forever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parse, "_CACHED_FUNCTIONS", 0)
     alive = weakref.ref(parsed("def f(x):\n    return x\n"))
