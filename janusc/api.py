@@ -15,7 +15,7 @@ import torch
 
 from janusc import marks
 from janusc.diagnostics import Refusal
-from janusc.fallback import cache, report
+from janusc.fallback import binding, cache, report
 from janusc.fallback.call import CompiledFunction, Converter, StrictError
 from janusc.fallback.report import GraphViews, Stats
 from janusc.frontend import capture
@@ -138,9 +138,10 @@ def _compile_instance(options: Options, module: torch.nn.Module) -> torch.nn.Mod
     if wrapper is None or isinstance(module, torch.jit.ScriptModule):
         left: torch.nn.Module = _leave(options, module, forward)
         return left
-    if not method or wrapper is not forward.__func__:
-        # not through a __setattr__ of the user's
-        module.__dict__["forward"] = types.MethodType(wrapper, module) if method else wrapper
+    if not method:
+        vars(module)["forward"] = wrapper
+    elif wrapper is not forward.__func__:
+        binding.bind_forward(module, wrapper)
     return module
 
 

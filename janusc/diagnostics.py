@@ -5,6 +5,7 @@ Every code is declared once with ``define``, so that a test can ask whether each
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,18 +77,33 @@ class JanusWarning(UserWarning):
     """The category of every warning that janusc itself gives."""
 
 
+class _OfThisThread(threading.local):
+    """Stands where a filter of warnings has its pattern: matches any text, in a thread that is inside ``silenced``."""
+
+    depth = 0
+
+    def match(self, text: str) -> bool:
+        return self.depth > 0
+
+
+_SILENT = _OfThisThread()
+
+
 @contextmanager
 def silenced() -> Iterator[None]:
     """Nothing warns inside: what the compiler does for itself, such as compiling the user's source anew.
 
+    Other threads warn as ever, and so does a child forked by one of them.
     ``warnings.catch_warnings`` would also make Python forget which warnings have been shown once already.
     """
-    rule = ("ignore", None, Warning, None, 0)
+    rule = ("ignore", _SILENT, Warning, None, 0)
     filters = cast(list[Any], warnings.filters)
     filters.insert(0, rule)
+    _SILENT.depth += 1
     try:
         yield
     finally:
+        _SILENT.depth -= 1
         place = next((index for index, item in enumerate(filters) if item is rule), None)
         if place is not None:
             del filters[place]

@@ -21,6 +21,7 @@ import numpy
 import torch
 
 from janusc import marks
+from janusc.fallback.binding import is_binding
 
 Fact = Any
 _ATOMS = (type(None), bool, int, float, complex, str, bytes)
@@ -173,7 +174,7 @@ class Snapshot:
         self.facts[f"{path}.training"] = state.get("training")
         for name, item in state.items():
             if name not in _FRAMEWORK:
-                if not (name == "forward" and _is_compiled(item)):  # bound in place
+                if not (is_binding(item) or name == "forward" and _is_compiled(item)):
                     self.visit(f"{path}.{name}", item)
             elif name.endswith(("_hooks", "_hooks_with_kwargs", "_hooks_always_called")):
                 self.facts[f"len({path}.{name})"] = len(item)  # keys are numbered per process

@@ -100,6 +100,9 @@ def calls_forward_only(module: torch.nn.Module) -> bool:
     return getattr(module, "_compiled_call_impl", None) is None
 
 
+REPLICATE = "_replicate_for_data_parallel"
+"""The method of a module that makes its replica for another device, by a copy of its ``__dict__``."""
+
 HOOK_TABLES = _HOOKS
 """The attributes of a module that hold its hooks: each is falsy where there are none."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import threading
 import warnings
 
 import pytest
@@ -52,3 +53,14 @@ def test_silence_keeps_what_python_knows_of_warnings_shown_once() -> None:
                 warnings.warn("never", stacklevel=1)
     assert [str(w.message) for w in shown] == ["once"]
     assert not any(rule[:3] == ("ignore", None, Warning) for rule in warnings.filters[:1])
+
+
+def test_other_threads_warn_meanwhile() -> None:
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        with silenced():
+            warnings.warn("never", stacklevel=1)
+            thread = threading.Thread(target=warnings.warn, args=("as ever",))
+            thread.start()
+            thread.join()
+    assert [str(w.message) for w in shown] == ["as ever"]

@@ -52,25 +52,6 @@ def net():
     return nn.Sequential(nn.Linear(3, 3), nn.ReLU())
 
 
-@pytest.mark.xfail(strict=True, reason="forward is bound in the instance, and a shallow copy takes it along (README)")
-def test_a_shallow_copy_of_a_compiled_instance_is_a_module_of_its_own():
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.scale = 2
-
-        def forward(self, x):
-            self.scale += 1
-            return x * self.scale
-
-    model = compiled(Model())
-    used(model, torch.ones(3))
-    twin = copy.copy(model)
-    twin.scale = 100
-    assert torch.equal(twin(torch.ones(3)), torch.full((3,), 101.0))
-    assert (model.scale, twin.scale) == (6, 101)
-
-
 # ---- threads and processes
 
 

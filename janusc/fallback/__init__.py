@@ -13,5 +13,6 @@ Files in reading order:
     variant  one specialisation in use, and its counters
     call     the state machine of a function's calls
     cache    the wrappers that users hold, and the way from them to their state
+    binding  the forward of one module, and what copies of the module get of it
     report   what was done, and why, as text
 """

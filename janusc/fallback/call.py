@@ -15,7 +15,6 @@ holds the user's function or arguments: the wrapper hands them on.
 from __future__ import annotations
 
 import inspect
-import threading
 import time
 import traceback
 import types
@@ -30,6 +29,7 @@ from janusc.fallback import places, policy
 from janusc.fallback.eager import builtins_are_replaced
 from janusc.fallback.variant import Specialisation, Variant
 from janusc.frontend import parse
+from janusc.locks import make_lock
 from janusc.options import Options
 from janusc.sentinels import MISS
 from janusc.source import Span
@@ -84,8 +84,8 @@ class CompiledFunction:
         self.span = None if code is None else Span(code.co_filename, code.co_firstlineno)
         self.options = options
         self._convert_call = convert
-        self._converting = threading.Lock()
-        self._lock = threading.Lock()
+        self._converting = make_lock()
+        self._lock = make_lock()
         self.reset()
 
     def reset(self) -> None:

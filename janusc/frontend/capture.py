@@ -12,7 +12,6 @@ import ast
 import copy
 import inspect
 import linecache
-import threading
 import types
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from janusc.diagnostics import Diagnostic, Refusal, define, silenced
+from janusc.locks import make_lock
 from janusc.source import Span
 
 NO_SOURCE = define("JC101", "the source of the function can't be read")
@@ -90,7 +90,7 @@ class _File:
 
 
 _files: OrderedDict[tuple[str, int], _File] = OrderedDict()
-_lock = threading.Lock()
+_lock = make_lock()
 
 
 def capture(function: types.FunctionType) -> Capture:

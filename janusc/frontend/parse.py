@@ -6,7 +6,6 @@ structured (``body``). Every node of the user's carries the site it is known by;
 
 from __future__ import annotations
 
-import threading
 import types
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from janusc.diagnostics import Diagnostic, Refusal, define
 from janusc.frontend import capture as capturing
 from janusc.frontend import desugar, jumps, mangle, names
 from janusc.frontend.duplicate import duplicate
+from janusc.locks import make_lock
 from janusc.source import Span, span_of
 
 FRAME_READER = define("JC109", "a function that reads its own frame")
@@ -66,7 +66,7 @@ _Entry = Union[ParsedFunction, Diagnostic]
 # by identity: code objects compare equal across files
 _recent: OrderedDict[int, tuple[types.CodeType, _Entry]] = OrderedDict()
 _alive: WeakValueDictionary[int, ParsedFunction] = WeakValueDictionary()
-_lock = threading.Lock()
+_lock = make_lock()
 
 
 def parse(function: types.FunctionType) -> ParsedFunction:

@@ -23,7 +23,6 @@ left as they are: they are instrumented when they are called.
 
 from __future__ import annotations
 
-import threading
 import types
 from collections import OrderedDict
 from collections.abc import Callable
@@ -36,6 +35,7 @@ from janusc.frontend import build, parse
 from janusc.frontend.build import Template
 from janusc.frontend.duplicate import duplicate
 from janusc.frontend.parse import ParsedFunction
+from janusc.locks import make_lock
 from janusc.typeinfer.observe import Recorder
 from janusc.typeinfer.profile import Profile
 
@@ -70,7 +70,7 @@ class Instrumenter:
     def __init__(self, profile: Profile) -> None:
         self.recorder = Recorder(profile, self.twin)
         self.faults: dict[str, str] = {}
-        self._lock = threading.Lock()
+        self._lock = make_lock()
         # by identity: code objects compare by content, and equal code of two files has different sites
         self._templates: OrderedDict[int, tuple[types.CodeType, Template | None]] = OrderedDict()
 

@@ -6,11 +6,11 @@ one number to "varies". That is what bounds the number of conversions.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, Union
 
+from janusc.locks import make_lock
 from janusc.types import Type, join
 
 Trips = Union[int, Literal["varies"]]
@@ -30,7 +30,7 @@ class Profile:
     """The observations of one function and the user code it calls, by site; safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = make_lock()
         self._types: dict[str, Type] = {}
         self._outcomes: dict[str, frozenset[bool]] = {}
         self._trips: dict[str, Trips] = {}
