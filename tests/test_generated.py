@@ -4,7 +4,7 @@
 """
 
 import pytest
-from generated import fuzz
+from generated import expressions, fuzz
 from generated.running import Statistics, compare, examine, write_program
 
 import janusc as janus
@@ -29,7 +29,7 @@ def test_other_modes_equal_eager(options):
 def test_most_of_it_runs_in_graphs():
     statistics = Statistics()
     for seed in range(50):
-        source, session, trace = write_program(seed)
+        source, session, trace = write_program(seed, expressions.TOPICS)
         compare(source, (session, trace), statistics, warmup=1)
     assert statistics.in_graphs >= 0.8 * statistics.programs, statistics
     assert statistics.graph_calls >= 0.5 * statistics.calls, statistics

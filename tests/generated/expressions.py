@@ -9,32 +9,13 @@ be bound. A line is ``topic weight| template``; a program has a few of the topic
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from .templates import table
 
 TOPICS = (
     "inplace", "list", "dict", "box", "net", "global", "random", "host", "closure", "item", "option", "view", "text",
     "numbers", "object", "grad", "alias", "jump", "shape", "new", "carry", "dispatch", "layers", "tree", "module",
     "opaque",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Template:
-    """One way to write an expression or a statement."""
-
-    topic: str
-    weight: float
-    text: str
-
-
-def table(text: str) -> tuple[Template, ...]:
-    """The templates of a table, one per line."""
-    found = []
-    for line in text.strip().splitlines():
-        head, _, body = line.partition("| ")
-        topic, _, weight = head.strip().partition(" ")
-        found.append(Template(topic, float(weight or 1), body.strip()))
-    return tuple(found)
 
 
 # Where nothing of the kind is bound, or no depth is left; the last of each needs no variable.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from . import definitions
+
 HEAD = """\
 import math
 import os
@@ -11,9 +13,14 @@ import random
 import sys
 import time
 import warnings
-from collections import OrderedDict, namedtuple
+import functools
+import logging
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial, reduce
+from io import StringIO
 import numpy
 import torch
 from torch import nn
@@ -43,12 +50,27 @@ def R(scale=1.0):
 # classes that the writer adds a method to
 BOX = """\
 class Box:
+    rank = 2
+    factor = 0.5
+    shared = torch.ones(4)
+    table = {'a': torch.arange(4.0)}
+    made = []
+
     def __init__(self):
         self.count = 0
         self.rate = 0.5
         self.total = torch.zeros(4)
         self.last = None
         self.items = [torch.ones(4)]
+        self.stream = iter(())
+
+    def ranked(self, v):
+        return v * self.rank
+
+    @classmethod
+    def named(cls, v):
+        cls.rank += 1
+        return v + cls.factor
 
 """
 MAIN = """\
@@ -247,7 +269,8 @@ def apply(function, *args):
 def prelude(body: str) -> str:
     """The head of a module with this body, and the definitions that it needs."""
     needed: list[str] = []
-    for name in reversed(DEFINITIONS):
+    known = {**DEFINITIONS, **definitions.DEFINITIONS}
+    for name in reversed(known):
         if re.search(rf"\b{name}\b(?!\(self)", "\n".join([body, *needed])):
-            needed.insert(0, DEFINITIONS[name])
+            needed.insert(0, known[name])
     return "\n\n".join([HEAD, *needed, ""])

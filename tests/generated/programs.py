@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
-from .expressions import TOPICS, Template
+from . import expressions, forms
 from .prelude import BOX, MAIN, NET, prelude
+from .templates import Template
 from .writer import Scope, Writer
 
+TOPICS = expressions.TOPICS + forms.TOPICS
+NEEDED = {
+    "alias": ("inplace", "box", "global", "view"),
+    "opaque": ("global",),
+    "new": ("box",),
+    "layers": ("net",),
+    "carry": ("option",),
+    "grad": ("net",),
+    "class": ("box",),
+    "generator": ("box",),
+    "delete": ("box", "list", "dict"),
+    "through": ("view", "inplace", "box"),
+    "match": ("pair", "text", "option"),
+    "enum": ("box",),
+    "pair": ("box",),
+    "errors": ("list",),
+}
 PARAMETERS = {
     "y": (
         "V",
@@ -54,6 +73,9 @@ PARAMETERS = {
     ),
     "opt": ("O", ["None", "R()"], ["R()", "None", "R(-1.0)", "rows", "kept[0]"]),
     "name": ("S", ["'a'", "'b'"], ["'c'", "''", "'a'"]),
+    "pair": ("P", ["Pair(R(), 0.5)"], ["Pair(R(2.0), 0.5)", "Pair(R(), 2)", "(R(), 0.5)", "Pair(None, 0.5)", "PAIR"]),
+    "ints": ("Z", ["{1, 2}", "{2}"], ["set()", "{1, 2, 3}", "{0, -1}", "{True}", "[1]", "frozenset({1})", "{'a'}"]),
+    "queue": ("Q", ["deque([R()], 3)"], ["deque([])", "deque([R(), R(2.0)], maxlen=2)", "[R()]", "deque([None])"]),
     "counts": ("N", ["[1, 2]", "[0, 3, 1]"], ["[]", "[5]", "[2, 1]", "[1, 2, 3, 4]", "[True, 2]"]),
 }
 X_USUAL = ["T()", "T()", "T(scale=0.5)"]
@@ -142,6 +164,52 @@ CHANGES = {
         "NET.lin.requires_grad_(False)",
     ],
     "host": ["LOG.clear()"],
+    "set": ["SEEN_INTS.add(3)", "SEEN_INTS.clear()", "globals().__setitem__('SEEN_INTS', {0})"],
+    "pair": [
+        "globals().__setitem__('PAIR', Pair(torch.zeros(4), 2))",
+        "globals().__setitem__('PAIR', (torch.zeros(4), 2.0))",
+        "setattr(Pair, 'low', 3.0)",
+    ],
+    "enum": [
+        "globals().__setitem__('MODE_NOW', Mode.FAST)",
+        "setattr(Mode, 'of', classmethod(lambda cls, n: cls.FAST))",
+    ],
+    "protocol": [
+        "WRAP.rows.clear()",
+        "setattr(Wrap, '__bool__', lambda self: False)",
+        "setattr(Wrap, '__len__', lambda self: 7)",
+        "setattr(WRAP, 'missing', 3.0)",
+        "setattr(Wrap, '__neg__', lambda self: torch.zeros(4))",
+        "delattr(Wrap, '__bool__')",
+        "setattr(WRAP, 'rate', 3)",
+    ],
+    "cell": ["set_count(5)", "globals().__setitem__('STEP', make_step(0.5))", "setattr(HOLDER, 'last', None)"],
+    "default": [
+        "setattr(fold, 'total', 3.0)",
+        "setattr(keep, '__defaults__', ([],))",
+        "keep.__defaults__[0].clear()",
+        "setattr(fold, '__kwdefaults__', {'a': 2.0})",
+    ],
+    "class": [
+        "setattr(Box, 'rank', 5)",
+        "setattr(BOX, 'rank', 1)",
+        "BOX.__dict__.pop('rank', None)",
+        "setattr(Box, 'shared', torch.zeros(4))",
+        "setattr(Box, 'ranked', lambda self, v: v)",
+        "setattr(BOX, 'ranked', lambda v: v * 2)",
+        "setattr(BOX, '__class__', type('Other', (Box,), {'rank': 9}))",
+    ],
+    "collections": ["QUEUE.clear()", "GROUPS.clear()", "TALLY.clear()", "MERGED.clear()"],
+    "wrapped": ["globals().__setitem__('doubled', lambda v, a=1: v)", "cached.cache_clear()"],
+    "context": [
+        "setattr(Manager, '__exit__', lambda self, *a: True)",
+        "setattr(Manager, '__enter__', lambda self: [])",
+    ],
+    "autograd": ["LAST.requires_grad_()", "setattr(Square, 'forward', staticmethod(lambda ctx, v: v * 3))"],
+    "delete": ["setattr(BOX, 'extra', 1)", "globals().pop('EXTRA', None)", "globals().__setitem__('EXTRA', 0)"],
+    "errors": ["setattr(Trouble, 'row', None)", "globals().__setitem__('guarded', lambda v: v)"],
+    "generator": ["setattr(BOX, 'stream', iter(()))", "globals().__setitem__('rows_of', lambda v: [v[0]])"],
+    "through": ["setattr(BOX, 'total', WEIGHT[0])", "WEIGHT[0].mul_(2)"],
     "random": ["torch.manual_seed(1)", "random.seed(1)"],
 }
 
@@ -155,22 +223,10 @@ CONTEXTS = (
 class _Module:
     """The text of one module in the making."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, topics: Sequence[str]) -> None:
         self.rng = rng
-        self.topics = self.rng.sample(TOPICS, self.rng.choice((1, 1, 2, 2, 3, 4)))
-        if "alias" in self.topics:
-            self.topics = [*{*self.topics, "inplace", "box", "global", "view"}]
-            self.topics.sort()
-        if "opaque" in self.topics and "global" not in self.topics:
-            self.topics.append("global")
-        if "new" in self.topics and "box" not in self.topics:
-            self.topics.append("box")
-        if "layers" in self.topics and "net" not in self.topics:
-            self.topics.append("net")
-        if "carry" in self.topics and "option" not in self.topics:
-            self.topics.append("option")
-        if "grad" in self.topics and "net" not in self.topics:
-            self.topics.append("net")
+        self.topics = self.rng.sample(topics, self.rng.choice((1, 1, 2, 2, 3, 4)))
+        self.topics += sorted({n for topic in self.topics for n in NEEDED.get(topic, ())} - {*self.topics})
         self.calls: list[Template] = []
         self.parts: list[str] = []
 
@@ -224,9 +280,20 @@ class _Module:
         if result == "V" and "n" in scope and self.rng.random() < 0.4:
             first = ("if n > 0 and n < 4:", f"    return {name}(v * 0.5, n - 1)")
         topics, self.topics = self.topics, [t for t in self.topics if t != "module"]
-        self.function(f"def {name}({header}):", Scope(names, fixed), result, self.rng.choice((1, 2, 3)), first=first)
+        decorator = "@noted\n" if self.rng.random() < 0.15 else ""
+        size = self.rng.choice((1, 2, 3))
+        self.function(f"{decorator}def {name}({header}):", Scope(names, fixed), result, size, first=first)
         self.topics = topics
         self.calls += [Template(result, 1, f"{name}({arguments})") for arguments in call]
+
+    def mutual(self) -> None:
+        """Two functions that call each other, so many times."""
+        topics, self.topics = self.topics, [t for t in self.topics if t != "module"]
+        for name, other in (("ping", "pong"), ("pong", "ping")):
+            first = ("if n <= 0 or n > 5:", "    return v", f"v = {other}(v * 0.5, n - 1)")
+            self.function(f"def {name}(v, n):", Scope({"V": ["v"], "I": ["n"]}), "V", 1, first=first)
+        self.topics = topics
+        self.calls += [Template("V", 1, "ping($V, $I)"), Template("V", 1, "pong($V, 2)")]
 
     def main(self) -> list[str]:
         chosen = [n for n in PARAMETERS if self.rng.random() < 0.35]
@@ -236,6 +303,9 @@ class _Module:
             ("dict", "table"),
             ("numbers", "counts"),
             ("text", "name"),
+            ("pair", "pair"),
+            ("set", "ints"),
+            ("collections", "queue"),
         ):
             if topic in self.topics and name not in chosen and self.rng.random() < 0.8:
                 chosen.append(name)
@@ -304,15 +374,17 @@ class _Module:
         return f"({text},)"
 
 
-def write_module(rng: random.Random) -> str:
-    """A module: the function under test is ``f``, and ``steps()`` gives its calls."""
-    module = _Module(rng)
+def write_module(rng: random.Random, topics: Sequence[str] = TOPICS) -> str:
+    """A module about some of the topics: the function under test is ``f``, and ``steps()`` gives its calls."""
+    module = _Module(rng, topics)
     if "box" in module.topics:
         module.box()
     if "net" in module.topics:
         module.net()
     for number in range(rng.choice((0, 0, 1, 2))):
         module.helper(number)
+    if rng.random() < 0.1:
+        module.mutual()
     module.steps(module.main())
     body = "\n".join(module.parts)
     return prelude(body) + body

@@ -12,7 +12,7 @@ import sys
 import types
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from janusc.lowering.ir import HostRange
 from janusc.runtime.transaction import ForcedAbort, Hook, force
 from janusc.testing import Difference, Trace, World, differences, record, report
 
-from .programs import write_module
+from .programs import TOPICS, write_module
 from .reducing import reduce
 
 _numbers = itertools.count()
@@ -154,11 +154,14 @@ class EachAbort(ForcedAbort):
         return hook
 
 
-def write_program(seed: int) -> tuple[str, Session, Trace]:
+def write_program(seed: int, topics: Sequence[str] = TOPICS) -> tuple[str, Session, Trace]:
     """The program of a seed and its eager run: the first one written of which some early call succeeds."""
     for attempt in itertools.count():
-        source = write_module(random.Random(f"{seed}/{attempt}"))
-        session = Session(source)
+        source = write_module(random.Random(f"{seed}/{attempt}"), topics)
+        try:
+            session = Session(source)
+        except SyntaxError:  # a walrus where there can be none
+            continue
         trace = session.cycle()
         if any(call["exception"] is None for call in trace.calls[:3]):
             return source, session, trace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .expressions import table
+from .templates import table
 
 STATEMENTS = table(r"""
 core 6| $@V = $V

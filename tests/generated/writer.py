@@ -6,10 +6,16 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from .expressions import EXPRESSIONS, LEAVES, Template
-from .statements import RISKY, STATEMENTS
+from . import expressions, forms, statements
+from .compounds import COMPOUNDS, leave_from_try
+from .templates import Template, joined
 
+EXPRESSIONS = joined(expressions.EXPRESSIONS, forms.EXPRESSIONS)
+LEAVES = joined(expressions.LEAVES, forms.LEAVES)
+STATEMENTS = (*statements.STATEMENTS, *forms.STATEMENTS)
+RISKY = (*statements.RISKY, *forms.RISKY)
 HOLE = re.compile(r"\$(@?)([A-Z]|[a-z])(?![A-Za-z])")
 ERRORS = ("RuntimeError", "(RuntimeError, ValueError)", "(IndexError, KeyError)", "Exception", "ZeroDivisionError")
 DEPTH, NESTING = 3, 3
@@ -204,7 +210,12 @@ class Writer:
         found += [self.guarded] + [self.no_grad] * (self.rng.random() < 0.3)
         if "closure" in self.topics:
             found += [self.inner_function] * 2
+        found += [partial(write, self) for topic, write in COMPOUNDS if topic in self.topics and self.fits(write)]
         return found
+
+    def fits(self, write: Callable[[Writer], None]) -> bool:
+        """What jumps may only be written where jumps may be."""
+        return self.jumps or write is not leave_from_try
 
     def size(self) -> int:
         return self.rng.choice((1, 1, 2, 3))
