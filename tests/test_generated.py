@@ -48,15 +48,16 @@ def test_each_cycle_makes_other_checks_fail():
 
 
 def compile_wrongly(monkeypatch, falsify):
-    """Let ``janus.compile`` return a function whose results are what ``falsify(number of the call, result)`` gives."""
+    """Let ``janus.compile`` return a function whose results are what ``falsify(earlier results, result)`` gives."""
     compile_rightly = janus.compile
 
     def compile(function, **options):
         calls = []
 
         def wrong(*args):
-            calls.append(falsify(len(calls), function(*args)))
-            return calls[-1]
+            result = falsify(calls, function(*args))
+            calls.append(result)
+            return result
 
         return compile_rightly(wrong, warmup=100, backend="aten")
 
@@ -64,17 +65,15 @@ def compile_wrongly(monkeypatch, falsify):
 
 
 def test_a_difference_is_found_and_made_smaller(monkeypatch):
-    first = []
-    compile_wrongly(monkeypatch, lambda number, result: (first.append(result), first[0])[1])
+    compile_wrongly(monkeypatch, lambda calls, result: [*calls, result][0])
     source, _, _ = write_program(3)
-    report = examine(3)
+    report = examine(3, reducing=10)
     assert report.startswith("seed 3")
-    smaller = report.partition("import")[2]
-    assert "steps" in smaller and len(smaller) < len(source) / 2
+    assert "differs" in report and "def steps" in report and len(report) < len(source) / 2
 
 
 def test_a_fuzz_run_names_the_seeds_that_differ_and_where_to_go_on(monkeypatch, capsys):
-    compile_wrongly(monkeypatch, lambda number, result: None if number == 2 else result)
+    compile_wrongly(monkeypatch, lambda calls, result: None if len(calls) == 2 else result)
     assert fuzz.main(["--first", "2", "--programs", "6", "--jobs", "0", "--reducing", "0", "--failures", "3"]) == 1
     text = capsys.readouterr().out
     assert text.count("differs") == 3 and "seed 2," in text and "FUZZ_ARGS='--first 5'" in text

@@ -405,7 +405,7 @@ errors| raise Trouble($S, $R)
 errors| try: raise Trouble('t', $R)\nexcept Trouble as t: $@R = t.row
 errors| try: $@R = $l[$I]\nexcept IndexError as e: raise Trouble('chained') from e
 errors| try: $@V = $v.view($I)\nexcept RuntimeError: LOG.append('shape'); raise
-errors| try: $@F = $F / $I\nexcept ZeroDivisionError as e: $@F = 0.5; LOG.append(repr(e))\nelse: $@F = 1.5\nfinally: LOG.append('done')
+errors| try: $@F = $F / $I\nexcept ZeroDivisionError as e: LOG.append(repr(e))\nelse: $@F = 1.5\nfinally: LOG.append(1)
 errors| try: guarded($V)\nfinally: $v.add_(1)
 errors| try: int($S)\nexcept (ValueError, TypeError): $@I = $I
 errors| assert $B, ('failed', $S)
