@@ -67,7 +67,7 @@ def compile_wrongly(monkeypatch, falsify):
 def test_a_difference_is_found_and_made_smaller(monkeypatch):
     compile_wrongly(monkeypatch, lambda calls, result: [*calls, result][0])
     source, _, _ = write_program(3)
-    report = examine(3, reducing=10)
+    report = examine(3, reducing=30)
     assert report.startswith("seed 3")
     assert "differs" in report and "def steps" in report and len(report) < len(source) / 2
 
