@@ -11,54 +11,30 @@ fact per call, so that a difference is a path with two facts.
 from __future__ import annotations
 
 import contextlib
-import copy
+import contextvars
 import functools
 import io
 import os
-import random
-import re
 import sysconfig
 import traceback
-import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 import numpy
 import torch
 
 import janusc
+from janusc.ambient import ambient_facts, isolated
 from janusc.diagnostics import JanusWarning
-from janusc.snapshot import Fact, Snapshot, TensorFact, is_leaf, named_globals
+from janusc.snapshot import Fact, Snapshot, is_leaf, scrub
+from janusc.tensor_fact import TensorFact, tensor_fact
+from janusc.worlds import Call, Decorator, Step, World, copied_world, made_world
 
 __all__ = ["Call", "Difference", "Trace", "World", "assert_equivalent", "differences", "record"]
 
-
-class Call:
-    """The arguments of one call, keyword arguments included."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.args = args
-        self.kwargs = kwargs
-
-
-Step = Union[tuple[Any, ...], Call, Callable[..., Any]]
-Decorator = Callable[[Any], Any]
-
-
-@dataclass(frozen=True, eq=False)
-class World:
-    """One run's objects: the callable under test, its calls, and what else to look at afterwards.
-
-    A step is a tuple of arguments, a `Call`, or a callable that is given the function under test. ``observed`` maps
-    names to objects whose state is compared; the original function belongs in it, since its closure, its defaults and
-    the globals that it names are state too.
-    """
-
-    function: Any
-    steps: Sequence[Step]
-    observed: Mapping[str, Any]
+Around = Callable[[], contextlib.AbstractContextManager[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +75,11 @@ def assert_equivalent(
 ) -> None:
     """Fail with the first difference between ``f`` run eagerly and ``f`` run under ``janusc.compile``.
 
-    ``f`` is a function, a bound method or a module, deep-copied for each of the two runs together with its closure and
-    the data among the globals it names. What can't be copied (open files, state kept on classes) comes from a factory:
-    with ``factory=True``, ``f`` is a function of no arguments that returns a fresh function, or a tuple of one and the
-    state objects to compare.
+    ``f`` is a function, a bound method or a module, compiled already or not. Each of the two runs gets deep copies of
+    the arguments and of all that can be reached from ``f``: closures, defaults, and the data that functions and methods
+    find by name in user modules and on user classes; afterwards everything is as it was. What can't be copied (an
+    iterator, a lock, a tensor that is not a leaf) comes from a factory: with ``factory=True``, ``f`` is a function
+    without arguments that returns a fresh function, or a tuple of one and the state objects to compare.
 
     ``inputs`` are the arguments of every call, and ``calls`` the number of calls (default: ``warmup`` + 3); or
     ``calls`` lists the calls: tuples of arguments, `Call` objects, or (with a factory) callables given the function and
@@ -117,13 +94,15 @@ def assert_equivalent(
     else:
         steps = [tuple(inputs)] * (warmup + 3 if calls is None else calls)
 
-    def make(decorate: Decorator) -> World:
-        return _factory_world(f, steps, decorate) if factory else _copied_world(f, steps, decorate)
-
     if compiler is None:
         compiler = functools.partial(janusc.compile, backend=backend, warmup=warmup, **options)
-    eager = record(make, seed=seed, gradients=gradients)
-    compiled = record(make, compiler, seed=seed, gradients=gradients)
+
+    def run(decorate: Decorator, around: Around = contextlib.nullcontext) -> Trace:
+        made = contextlib.nullcontext(functools.partial(made_world, f, steps)) if factory else copied_world(f, steps)
+        with made as make:
+            return record(make, decorate, seed=seed, gradients=gradients, around=around)
+
+    eager, compiled = run(lambda function: function, janusc.eager), run(compiler)
     found = differences(eager, compiled, tolerance)
     if found:
         raise AssertionError(report(found, len(steps)))
@@ -147,7 +126,7 @@ def record(
     *,
     seed: int = 0,
     gradients: bool = True,
-    around: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
+    around: Around = contextlib.nullcontext,
 ) -> Trace:
     """Run one world and say what it left behind after each call.
 
@@ -160,11 +139,15 @@ def record(
         decorated.append(decorate(target))
         return decorated[-1]
 
-    with _isolated(seed):
-        world = make(remember)
-        run = _Run(world, gradients)
-        for step in world.steps:
-            run.call(step, around)
+    def play() -> _Run:
+        with isolated(seed) as environment:
+            world = make(remember)
+            run = _Run(world, gradients, environment)
+            for step in world.steps:
+                run.call(step, around)
+        return run
+
+    run = contextvars.copy_context().run(play)
     return Trace(tuple(run.tables), tuple(decorated), tuple(run.notices))
 
 
@@ -185,18 +168,19 @@ class _Run:
 
     world: World
     gradients: bool
+    environment: dict[str, str]
     tables: list[dict[str, Fact]] = field(default_factory=list)
     results: list[Any] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
 
-    def call(self, step: Step, around: Callable[[], contextlib.AbstractContextManager[Any]]) -> None:
-        output, errors = io.StringIO(), io.StringIO()
+    def call(self, step: Step, around: Around) -> None:
+        written: list[tuple[str, str]] = []
         result = raised = None
         arguments: dict[str, Any] = {}
         with (
             warnings.catch_warnings(record=True) as warned,
-            contextlib.redirect_stdout(output),
-            contextlib.redirect_stderr(errors),
+            contextlib.redirect_stdout(_Stream("standard output", written)),
+            contextlib.redirect_stderr(_Stream("standard error", written)),
         ):
             warnings.simplefilter("always")
             try:
@@ -211,66 +195,116 @@ class _Run:
                 raise
             except BaseException as error:
                 raised = error
-            facts = self._effects(raised, output.getvalue(), errors.getvalue(), list(warned))
-            facts.update(self._state(arguments, result))
+            facts = self._effects(raised, written, list(warned))
+            facts.update(self._state(arguments, result, raised))
         self.tables.append(facts)
         self.results.append(result)
 
-    def _effects(self, raised: BaseException | None, output: str, errors: str, warned: list[Any]) -> dict[str, Fact]:
+    def _effects(
+        self, raised: BaseException | None, written: list[tuple[str, str]], warned: list[Any]
+    ) -> dict[str, Fact]:
         facts: dict[str, Fact] = {"exception": None} if raised is None else _exception_facts(raised)
-        facts["standard output"] = _scrub(output)
-        facts["standard error"] = _scrub(errors)
+        for stream in ("standard output", "standard error"):
+            facts[stream] = scrub("".join(text for name, text in written if name == stream))
+        if len({name for name, _ in written}) > 1:
+            facts["order of output"] = tuple((name, scrub(text)) for name, text in written)
         self.notices += [str(w.message) for w in warned if issubclass(w.category, JanusWarning)]
         facts["warnings"] = tuple(
-            (w.category.__name__, _scrub(str(w.message)), _location(w.filename, w.lineno))
+            (w.category.__name__, scrub(str(w.message)), _location(w.filename, w.lineno))
             for w in warned
             if not issubclass(w.category, JanusWarning)
         )
-        facts.update(_streams())
+        facts.update(ambient_facts(self.environment))
         return facts
 
-    def _state(self, arguments: Mapping[str, Any], result: Any) -> dict[str, Fact]:
+    def _state(self, arguments: Mapping[str, Any], result: Any, raised: BaseException | None) -> dict[str, Fact]:
         snapshot = Snapshot()
         for name, value in {**self.world.observed, **arguments}.items():
             snapshot.visit(name, value)
-        leaves = [(path, t) for path, t in snapshot.tensors if is_leaf(t) and t.requires_grad]
+        sources = [(path, t) for path, t in snapshot.tensors if is_leaf(t) is not None and t.requires_grad]
         for number, earlier in enumerate(self.results, 1):
+            last = len(snapshot.tensors)
             snapshot.visit(f"result of call {number}", earlier)
+        if self.results:
+            outputs = [("result of the call before", t) for _, t in snapshot.tensors[last:]]
+            snapshot.facts.update(self._gradients(outputs, sources, " by the result of the call before"))
+        if raised is not None:
+            snapshot.visit("exception object", raised)
         known = len(snapshot.tensors)
         snapshot.visit("result", result)
-        if self.gradients:
-            snapshot.facts.update(_gradients([t for _, t in snapshot.tensors[known:]], leaves))
+        snapshot.facts.update(self._gradients(snapshot.tensors[known:], sources))
         return snapshot.facts
 
+    def _gradients(
+        self, outputs: Sequence[tuple[str, Any]], sources: Sequence[tuple[str, Any]], which: str = ""
+    ) -> dict[str, Fact]:
+        """Gradients of a weighted sum of the outputs, so that no symmetry of the sum hides a difference."""
+        outputs = [(path, t) for path, t in outputs if is_leaf(t) is False]
+        if not (self.gradients and outputs and sources):
+            return {}
+        wanted = [t for _, t in sources]
+        try:
+            with torch.enable_grad():
+                weights = [_weights(t) for _, t in outputs]
+                found = torch.autograd.grad(
+                    [t for _, t in outputs], wanted, weights, retain_graph=True, allow_unused=True
+                )
+        except Exception as error:  # a graph that the program itself has used up, or changed in place
+            facts: dict[str, Fact] = {f"gradients{which}": type(error).__name__}
+            if len(outputs) > 1:
+                for output in outputs:
+                    facts.update(self._gradients([output], sources, f"{which} by {output[0]}"))
+            return facts
+        return {
+            f"gradient of {path}{which}": "unused" if gradient is None else tensor_fact(gradient)
+            for (path, _), gradient in zip(sources, found)
+        }
 
-def _gradients(outputs: Sequence[Any], leaves: Sequence[tuple[str, Any]]) -> dict[str, Fact]:
-    """Gradients of a weighted sum of the outputs, so that no symmetry of the sum hides a difference."""
-    outputs = [t for t in outputs if is_leaf(t) is False]
-    if not outputs or not leaves:
-        return {}
-    weights = [torch.linspace(1, 2, t.numel()).to(t.dtype).reshape(t.shape) for t in outputs]
-    try:
-        with torch.enable_grad():
-            found = torch.autograd.grad(outputs, [t for _, t in leaves], weights, retain_graph=True, allow_unused=True)
-    except RuntimeError as error:  # a graph that the program itself has used up, or changed in place
-        return {"gradients": type(error).__name__}
-    facts: dict[str, Fact] = {}
-    for (path, _), gradient in zip(leaves, found):
-        facts[f"gradient of {path}"] = "unused" if gradient is None else TensorFact(gradient.detach().clone())
-    return facts
+
+def _weights(output: torch.Tensor) -> torch.Tensor:
+    if output.layout is not torch.strided or output.is_nested or type(output) is not torch.Tensor:
+        return torch.ones_like(output)
+    return torch.linspace(1, 2, output.numel(), device=output.device).to(output.dtype).reshape(output.shape)
+
+
+class _Stream(io.StringIO):
+    """A stream that also notes what is written in a list, which other streams may share."""
+
+    def __init__(self, name: str, written: list[tuple[str, str]]) -> None:
+        super().__init__()
+        self._name, self._written = name, written
+
+    def write(self, text: str) -> int:
+        if self._written and self._written[-1][0] == self._name:
+            text_before = self._written.pop()[1]
+        else:
+            text_before = ""
+        self._written.append((self._name, text_before + text))
+        return super().write(text)
 
 
 def _exception_facts(error: BaseException) -> dict[str, Fact]:
     snapshot = Snapshot()
-    snapshot.visit("exception arguments", [_scrub(a) if isinstance(a, str) else a for a in error.args])
-    snapshot.visit("exception attributes", {k: v for k, v in vars(error).items() if k != "__notes__"})
+    snapshot.visit("exception arguments", list(error.args))
+    snapshot.visit("exception attributes", dict(vars(error)))
     facts: dict[str, Fact] = {"exception": type(error).__name__, "exception line": None, **snapshot.facts}
     for frame in traceback.extract_tb(error.__traceback__):
         facts["exception line"] = _location(frame.filename, frame.lineno or 0) or facts["exception line"]
-    facts["exception chain"] = tuple(
-        type(e).__name__ for e in (error.__cause__, None if error.__suppress_context__ else error.__context__) if e
-    )
+    facts["exception chain"] = tuple(f"{how} {type(e).__name__}{scrub(repr(e.args))}" for how, e in _chain(error))
     return facts
+
+
+def _chain(error: BaseException) -> Iterator[tuple[str, BaseException]]:
+    """What an exception came from, and that in turn, as a traceback shows it."""
+    shown = {id(error)}
+    while True:
+        cause, context = error.__cause__, None if error.__suppress_context__ else error.__context__
+        before = cause or context
+        if before is None or id(before) in shown:
+            return
+        shown.add(id(before))
+        yield "from" if cause is not None else "during", before
+        error = before
 
 
 _LIBRARIES = tuple(
@@ -284,120 +318,3 @@ def _location(filename: str, line: int) -> str | None:
     if filename.startswith(("<", _STDLIB, *_LIBRARIES)):
         return None
     return f"{os.path.basename(filename)}:{line}"
-
-
-def _scrub(text: str) -> str:
-    """Text without memory addresses."""
-    return re.sub(r"0x[0-9a-fA-F]{6,}", "0x...", text)
-
-
-def _streams() -> dict[str, Fact]:
-    """The state of the random number streams and of torch's ambient modes."""
-    state = numpy.random.get_state(legacy=False)
-    facts: dict[str, Fact] = {
-        "torch random state": TensorFact(torch.get_rng_state()),
-        "python random state": hash(random.getstate()),
-        "numpy random state": hash(
-            (state["state"]["key"].tobytes(), state["state"]["pos"], state["has_gauss"], state["gauss"])
-        ),
-        "grad modes": (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
-        "autocast": (torch.is_autocast_enabled("cpu"), str(torch.get_autocast_dtype("cpu"))),
-        "default dtype": str(torch.get_default_dtype()),
-    }
-    if torch.cuda.is_available():
-        facts["cuda random state"] = TensorFact(torch.cuda.get_rng_state())
-    return facts
-
-
-@contextlib.contextmanager
-def _isolated(seed: int) -> Iterator[None]:
-    """Same seeds and modes for every run, and the caller's own ones back afterwards."""
-    streams = (torch.get_rng_state(), random.getstate(), numpy.random.get_state())
-    environment, always = dict(os.environ), torch.is_warn_always_enabled()
-    default, grad = torch.get_default_dtype(), torch.is_grad_enabled()
-    try:
-        torch.manual_seed(seed)
-        random.seed(seed)
-        numpy.random.seed(seed)
-        torch.set_warn_always(True)  # else a warning that torch gives once would be missing from the second run
-        yield
-    finally:
-        torch.set_rng_state(streams[0])
-        random.setstate(streams[1])
-        numpy.random.set_state(streams[2])
-        torch.set_warn_always(always)
-        torch.set_default_dtype(default)
-        torch.set_grad_enabled(grad)
-        if dict(os.environ) != environment:
-            os.environ.clear()
-            os.environ.update(environment)
-
-
-def _factory_world(factory: Callable[[], Any], steps: Sequence[Step], decorate: Decorator) -> World:
-    made = factory()
-    function, *state = made if isinstance(made, tuple) else (made,)
-    observed = {"function": function, **{f"state {i}": s for i, s in enumerate(state)}}
-    calls: list[Step] = []
-    memo: dict[int, Any] = {}
-    for step in steps:
-        if isinstance(step, (tuple, Call)):
-            calls.append(copy.deepcopy(step, memo))
-        else:
-            calls.append(functools.partial(_with_state, step, state))
-    return World(decorate(function), calls, observed)
-
-
-def _with_state(step: Callable[..., Any], state: Sequence[Any], function: Any) -> Any:
-    return step(function, *state)
-
-
-def _copied_world(f: Any, steps: Sequence[Step], decorate: Decorator) -> World:
-    copier = _Copier(f)
-    function = copier.copy(f)
-    if not all(isinstance(step, (tuple, Call)) for step in steps):
-        raise TypeError("assert_equivalent: a call given as a callable needs factory=True")
-    return World(decorate(function), copy.deepcopy(list(steps), copier.memo), {"function": function})
-
-
-class _Copier:
-    """Deep copies that reach into functions: closure cells, defaults, and the data among the globals they name."""
-
-    def __init__(self, target: Any) -> None:
-        self.memo: dict[int, Any] = {}
-        self.functions: dict[types.FunctionType, types.FunctionType] = {}
-        self.module = getattr(target, "__globals__", None)
-        self.globals = None if self.module is None else dict(self.module)
-
-    def copy(self, value: Any) -> Any:
-        if isinstance(value, types.FunctionType):
-            return self._function(value)
-        if isinstance(value, types.MethodType):
-            return types.MethodType(value.__func__, self.copy(value.__self__))
-        if isinstance(value, functools.partial):
-            keywords = {k: self.copy(v) for k, v in value.keywords.items()}
-            return functools.partial(self.copy(value.func), *map(self.copy, value.args), **keywords)
-        return copy.deepcopy(value, self.memo)
-
-    def _function(self, function: types.FunctionType) -> types.FunctionType:
-        if function in self.functions:
-            return self.functions[function]
-        if function.__globals__ is not self.module or self.globals is None:  # a library's function
-            return function
-        cells = tuple(types.CellType() for _ in function.__closure__ or ())
-        twin = types.FunctionType(function.__code__, self.globals, function.__name__, None, cells)
-        self.functions[function] = self.functions[twin] = twin
-        for old, new in zip(function.__closure__ or (), cells):
-            with contextlib.suppress(ValueError):  # an empty cell stays empty
-                new.cell_contents = self.copy(old.cell_contents)
-        twin.__defaults__ = self.copy(function.__defaults__)
-        twin.__kwdefaults__ = self.copy(function.__kwdefaults__)
-        twin.__qualname__, twin.__doc__, twin.__module__ = function.__qualname__, function.__doc__, function.__module__
-        twin.__annotations__ = dict(function.__annotations__)
-        for key, value in vars(function).items():
-            setattr(twin, key, self.copy(value))
-        for name in set(named_globals(function.__code__)) & set(self.globals):
-            value = self.module[name]
-            if not isinstance(value, (type, types.ModuleType)) and self.globals[name] is value:
-                with contextlib.suppress(TypeError, RuntimeError):  # what can't be copied is shared
-                    self.globals[name] = self.copy(value)
-        return twin

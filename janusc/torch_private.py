@@ -5,7 +5,8 @@ Where a feature is missing, the answer is the cautious one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -37,6 +38,20 @@ saved_hooks: Callable[[bool], Any] = getattr(
 )
 """The hooks that see each tensor saved for backward, or None. The argument, to look also while tracing, is True."""
 
+_set_versions: Any = getattr(getattr(_C, "_autograd", None), "_unsafe_set_version_counter", None)
+
+
+def version_of(tensor: torch.Tensor) -> int | None:
+    """How often a tensor was changed in place, as autograd counts; None for a tensor that does not count."""
+    return None if tensor.is_inference() else tensor._version
+
+
+def set_version(tensor: torch.Tensor, version: int | None) -> None:
+    """Let the changes since be forgotten; to be called where they have been undone."""
+    if version is not None and _set_versions is not None:
+        _set_versions((tensor,), (version,))
+
+
 _function_mode_at: Callable[[int], Any] | None = getattr(_C, "_get_function_stack_at", None)
 _DEVICE_CONTEXT: Any = getattr(_device, "DeviceContext", ())
 
@@ -66,6 +81,15 @@ def in_transform() -> bool:
     functorch = getattr(_C, "_functorch", None)
     peek = getattr(functorch, "peek_interpreter_stack", None)
     return peek is not None and peek() is not None
+
+
+@contextlib.contextmanager
+def without_overrides() -> Iterator[None]:
+    """Inside, tensor subclasses count as plain tensors: none of their own Python code runs."""
+    with contextlib.ExitStack() as stack:
+        for name in ("DisableTorchFunctionSubclass", "_DisableTorchDispatch"):
+            stack.enter_context(getattr(_C, name, contextlib.nullcontext)())
+        yield
 
 
 _HOOKS = (

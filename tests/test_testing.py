@@ -237,7 +237,7 @@ MUTANTS = {
     "exception arguments": (picky, ONES, raising(other_arguments), r"exception arguments\[1\] differs"),
     "exception line": (picky, ONES, raising(elsewhere_unchained), r"exception line differs"),
     "exception chain": (picky, ONES, raising(elsewhere), r"in this call also: exception chain"),
-    "grad mode": (affine, ONES, before(lambda f, x: torch.set_grad_enabled(False)), r"grad modes differs"),
+    "grad mode": (affine, ONES, before(lambda f, x: torch.set_grad_enabled(False)), r"grad mode differs"),
     "stale": (lambda x: x + torch.rand(1), ONES, cached, r"call 2 of 4: "),
     "earlier result": (drawing, torch.ones(2), reusing_a_buffer, r"call 2 of 4: result of call 1"),
 }

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 
+from janusc import torch_private
 from janusc.sentinels import UNBOUND
 from janusc.typeinfer import callees
 
@@ -43,9 +44,10 @@ class Listener(Protocol):
 # ---- content of tensors and containers, kept before an in-place change ------------------------------------------
 
 
-def _restore_tensor(alias: torch.Tensor, content: torch.Tensor) -> None:
+def _restore_tensor(alias: torch.Tensor, content: torch.Tensor, version: int | None) -> None:
     with torch.inference_mode() if alias.is_inference() else torch.no_grad():
         alias.copy_(content)
+    torch_private.set_version(alias, version)
 
 
 def save_tensor(undo: UndoLog, tensor: torch.Tensor) -> None:
@@ -53,6 +55,7 @@ def save_tensor(undo: UndoLog, tensor: torch.Tensor) -> None:
 
     The restoring goes through a detached alias made now, so a change of the tensor's own shape or strides does not
     matter. Expanded dimensions are cut to one element: torch refuses to write several elements at one address.
+    Its version goes back with them: a graph of autograd's that saved the tensor may yet run backward.
     Into a sparse tensor nothing can be copied back that its aliases see, so what changes one runs eagerly.
     """
     if tensor.layout is not torch.strided:
@@ -61,7 +64,7 @@ def save_tensor(undo: UndoLog, tensor: torch.Tensor) -> None:
     if 0 in alias.stride():
         for dim in (d for d, stride in enumerate(alias.stride()) if stride == 0 and alias.size(d) > 1):
             alias = alias.narrow(dim, 0, 1)
-    undo.append((_restore_tensor, (alias, alias.clone())))
+    undo.append((_restore_tensor, (alias, alias.clone(), torch_private.version_of(alias))))
 
 
 def _restore_list(target: list[Any], content: list[Any]) -> None:
