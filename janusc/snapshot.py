@@ -55,7 +55,8 @@ def is_leaf(tensor: torch.Tensor) -> bool | None:
 
 def _is_constant(value: Any) -> bool:
     """Whether a value has no identity of its own: Python itself makes some such tuples once, and some for each call."""
-    return type(value) in _ATOMS or (type(value) is tuple and all(_is_constant(item) for item in value))
+    kinds = (tuple, torch.Size)
+    return type(value) in _ATOMS or (type(value) in kinds and all(_is_constant(item) for item in value))
 
 
 class Snapshot:

@@ -142,7 +142,8 @@ def _count(number: int, one: str, many: str = "") -> str:
 
 def _variant(variant: Variant, made: Specialisation, home: Span | None) -> Iterator[str]:
     yield f"graph {variant.number}: {_count(variant.hits, 'call')}, {variant.fallbacks} of them finished eagerly"
-    for index, step in enumerate(made.chain.steps, 1):
+    steps = [s for s in made.chain.steps if isinstance(s, HostRange) or s.returns or s.body.nodes]
+    for index, step in enumerate(steps, 1):
         if isinstance(step, HostRange):
             place = f"{step.span}: {step.span.text()}" if step.span is not None else step.key
             yield f"  {index}. ordinary Python  {place}"

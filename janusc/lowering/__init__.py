@@ -40,6 +40,7 @@ Files in reading order:
     lower_call      calls: what is inlined, what is one op, what is opaque
     lower_builtin   builtin functions and classes
     lower_torch     torch functions
+    parts           module containers: their parts, slices of them, and calls of such slices
     lower_method    methods of tensors, host values and containers
     split           an opaque call taken out of its statement, so that the rest of it can be converted
     live_ins        what a segment knows of its locals after ordinary Python has run

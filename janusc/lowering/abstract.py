@@ -79,6 +79,14 @@ class DictV:
 
 
 @dataclass(frozen=True, eq=False)
+class PartsV:
+    """A slice of a module container: a new container, followed while it is only looped over, indexed or called."""
+
+    cls: type
+    items: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class SliceV:
     lower: Any
     upper: Any
@@ -126,7 +134,7 @@ class SuperV:
     owner: Any
 
 
-Abstract = Union[Known, Sym, Live, TupleV, ListV, DictV, SliceV, IterableV, FunctionV, BoundV, MethodV, SuperV]
+Abstract = Union[Known, Sym, Live, TupleV, ListV, DictV, PartsV, SliceV, IterableV, FunctionV, BoundV, MethodV, SuperV]
 
 
 class Unbound:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import gast
@@ -18,6 +19,7 @@ from janusc.lowering.lowering import Lowering, statement
 from janusc.lowering.mutation import save_container, write_tensor
 from janusc.lowering.namespaces import note_key
 from janusc.lowering.operands import arg, escape
+from janusc.lowering.store import holds
 from janusc.types import ANY
 
 
@@ -62,7 +64,14 @@ def assign_many(lo: Lowering, targets: Any, value: Any) -> None:
         assign(lo, target, item)
 
 
+def refuse_cycle(lo: Lowering, owner: Any, values: Iterable[Any]) -> None:
+    """A container that is followed item by item must not be among its own items."""
+    if any(holds(value, owner) for value in values):
+        raise lo.refuse(codes.ASSIGNMENT, "a container is put into itself")
+
+
 def set_item(lo: Lowering, owner: Any, key: Any, value: Any) -> None:
+    refuse_cycle(lo, owner, (value,))
     if isinstance(owner, ListV) and owner.real is None and isinstance(key, Known) and type(key.value) is int:
         if not -len(owner.items) <= key.value < len(owner.items):
             raise lo.refuse(codes.RAISES, "IndexError: list assignment index out of range")
@@ -154,6 +163,7 @@ def augmented(lo: Lowering, name: str, held: Any, value: Any) -> Any:
 
 def extend_list(lo: Lowering, held: ListV, value: Any) -> Any:
     items = static_items(lo, value)
+    refuse_cycle(lo, held, items or ())
     if held.real is None and items is not None:
         held.items.extend(items)
         return held

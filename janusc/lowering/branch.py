@@ -21,6 +21,7 @@ from janusc.lowering.abstract import (
     Known,
     ListV,
     Live,
+    PartsV,
     Sym,
     TupleV,
     Unbound,
@@ -49,7 +50,7 @@ def truth(lo: Lowering, value: Any) -> bool | Any:
         if not is_inert(value.value):
             raise lo.refuse(codes.TRUTH, f"{type(value.value).__qualname__} decides its own truth")
         return bool(value.value)
-    if isinstance(value, TupleV):
+    if isinstance(value, (TupleV, PartsV)):
         return bool(value.items)
     if isinstance(value, (ListV, DictV)):
         return bool(value.items) if value.real is None else value.real

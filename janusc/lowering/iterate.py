@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from janusc.lowering import codes, ops
-from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym, TupleV
+from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, PartsV, Sym, TupleV
 from janusc.lowering.inert import is_plain_enum
 from janusc.lowering.ir import Const
 from janusc.lowering.lower_state import check_once, module_entry, note_read, read
@@ -24,6 +24,8 @@ def static_items(lo: Lowering, iterable: Any, node: Any = None) -> list[Any] | N
     """The items where their number is fixed by the program or by guards on an existing container; else None."""
     if isinstance(iterable, (TupleV, ListV)):
         return list(iterable.items) if getattr(iterable, "real", None) is None else None
+    if isinstance(iterable, PartsV):
+        return list(iterable.items)
     if isinstance(iterable, DictV):
         return [Known(k) for k in iterable.items] if iterable.real is None else None
     if isinstance(iterable, Known):

@@ -11,7 +11,19 @@ import gast
 import torch
 
 from janusc.lowering import codes, ops
-from janusc.lowering.abstract import UNKNOWN, BoundV, DictV, FunctionV, IterableV, Known, ListV, Live, Sym, TupleV
+from janusc.lowering.abstract import (
+    UNKNOWN,
+    BoundV,
+    DictV,
+    FunctionV,
+    IterableV,
+    Known,
+    ListV,
+    Live,
+    PartsV,
+    Sym,
+    TupleV,
+)
 from janusc.lowering.classes import (
     MISSING,
     check_lacks,
@@ -190,7 +202,7 @@ def length(lo: Lowering, value: Any) -> Any:
             return Known(len(value.value))
         except TypeError:
             raise lo.refuse(codes.RAISES, "TypeError: this has no len()") from None
-    if isinstance(value, (TupleV, ListV, DictV)) and getattr(value, "real", None) is None:
+    if isinstance(value, (TupleV, ListV, DictV, PartsV)) and getattr(value, "real", None) is None:
         return Known(len(value.items))
     if isinstance(value, (ListV, DictV)) and value.real is not None:
         return emit(lo, ops.BUILTIN_READ, "len", (value.real.value,), UNKNOWN)

@@ -88,6 +88,8 @@ def call(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -
     if isinstance(function, Live):
         return call_live(lo, function, args, kwargs)
     if isinstance(function, PartsV) and function.cls is torch.nn.Sequential and len(args) == 1 and not kwargs:
+        from janusc.lowering.parts import call_parts
+
         return call_parts(lo, function, args[0])
     raise lo.refuse_call(codes.OPAQUE_CALL, f"a call of {_describe(function)}")
 
@@ -362,20 +364,6 @@ def guard_global_hooks(lo: Lowering) -> None:
         tables = enumerate(torch_private.global_hook_tables())
         refs = tuple(lo.builder.ref(table, f"global_hooks_{i}") for i, table in tables)
         lo.check("empty", refs, "hooks of all modules", lo.span())
-
-
-def call_parts(lo: Lowering, parts: PartsV, value: Any) -> Any:
-    """A new ``Sequential``, called: it has no hooks of its own, and its forward is that of the class."""
-    for name, holder in (("__call__", torch.nn.Module), ("forward", torch.nn.Sequential)):
-        if class_lookup(parts.cls, name) is not holder.__dict__[name]:
-            raise lo.refuse_call(codes.OPAQUE_CALL, f"torch.nn.Sequential.{name} is replaced")
-        class_function(lo, parts.cls, name, holder.__dict__[name])
-    if torch_private.has_global_hooks():
-        raise lo.refuse_call(codes.HOOKS, "there are hooks for all modules")
-    guard_global_hooks(lo)
-    for part in parts.items:
-        value = call(lo, part, [value], {})
-    return value
 
 
 # ---- super

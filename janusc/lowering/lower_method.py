@@ -8,7 +8,7 @@ import torch
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym, TupleV
-from janusc.lowering.assign import extend_list, real_of, write_container
+from janusc.lowering.assign import extend_list, real_of, refuse_cycle, write_container
 from janusc.lowering.ir import Op
 from janusc.lowering.lower_expr import literal_key
 from janusc.lowering.lower_operator import compares_plainly, get_item, is_mutated, refuse_deciding_keys
@@ -93,6 +93,7 @@ def size(lo: Lowering, owner: Sym, args: list[Any]) -> Any:
 
 
 def list_method(lo: Lowering, owner: ListV, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    refuse_cycle(lo, owner, args)
     if owner.real is not None:
         return real_method(lo, owner.real, name, args, owner)
     if name == "append" and len(args) == 1:
@@ -118,6 +119,7 @@ def list_method(lo: Lowering, owner: ListV, name: str, args: list[Any], kwargs: 
 
 
 def dict_method(lo: Lowering, owner: DictV, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    refuse_cycle(lo, owner, [*args, *kwargs.values()])
     if owner.real is None:
         if name in ("items", "keys", "values") and not args:
             return _views(owner, name, [Known(k) for k in owner.items], list(owner.items.values()))
@@ -205,12 +207,19 @@ def host_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: di
     """A method of a number, text or size: computed now on known values, else a node."""
     if isinstance(owner, TupleV) or kwargs:
         raise lo.refuse_call(codes.METHOD, f"method {name}")
+    if name == "join":
+        args = [a.operands[0] if isinstance(a, IterableV) and a.kind == "view" else a for a in args]
     if isinstance(owner, Known) and all(isinstance(a, Known) for a in args):
         try:
             result = getattr(owner.value, name)(*(a.value for a in args))
         except Exception as error:
             raise lo.refuse(codes.RAISES, f"{type(error).__name__} at conversion") from None
-        return Known(result) if type(result) in HOST_VALUES else ListV([Known(x) for x in result])
+        if type(result) in HOST_VALUES:
+            return Known(result)
+        if type(result) in (tuple, list):
+            items = [Known(x) for x in result]
+            return ListV(items) if type(result) is list else TupleV(tuple(items))
+        raise lo.refuse_call(codes.METHOD, f"method {name}")
     if name == "numel" and isinstance(owner, Sym) and isinstance(owner.sample, torch.Size):
         return emit(lo, ops.METHOD, name, (owner.value,), owner.sample.numel(), stable=owner.stable)
     try:

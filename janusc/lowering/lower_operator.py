@@ -10,7 +10,18 @@ import gast
 import torch
 
 from janusc.lowering import codes, ops
-from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, SliceV, Sym, TupleV
+from janusc.lowering.abstract import (
+    UNKNOWN,
+    DictV,
+    IterableV,
+    Known,
+    ListV,
+    Live,
+    PartsV,
+    SliceV,
+    Sym,
+    TupleV,
+)
 from janusc.lowering.inert import compares_inertly, is_inert
 from janusc.lowering.ir import Op
 from janusc.lowering.lower_state import check_once, note_read, raw_attr, read
@@ -312,8 +323,14 @@ def lower_subscript(lo: Lowering, node: Any) -> Any:
 
 
 def get_item(lo: Lowering, owner: Any, key: Any) -> Any:
+    from janusc.lowering.branch import concretise
     from janusc.lowering.lower_expr import literal_key
+    from janusc.lowering.parts import holds_code, pick_part
 
+    if isinstance(owner, PartsV):
+        return pick_part(lo, owner.cls, owner.items, key)
+    if isinstance(owner, (TupleV, ListV, DictV)) and isinstance(key, Sym) and holds_code(owner):
+        key = concretise(lo, key)
     if isinstance(owner, (TupleV, ListV)) and isinstance(key, Known) and getattr(owner, "real", None) is None:
         try:
             picked = list(owner.items)[key.value]
@@ -328,6 +345,8 @@ def get_item(lo: Lowering, owner: Any, key: Any) -> Any:
         return owner.items[key.value]
     if isinstance(owner, Known) and isinstance(key, Known):
         return fold(lo, "getitem", owner.value, key.value)
+    if isinstance(owner, Known) and is_plain(owner) and is_plain(key):
+        return computed(lo, "getitem", owner, key)
     if isinstance(owner, Live):
         return live_item(lo, owner, key)
     if isinstance(owner, (TupleV, ListV, DictV)):
@@ -387,6 +406,8 @@ def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
         if issubclass(
             type(sample), (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.ParameterList)
         ):
+            from janusc.lowering.parts import module_item
+
             return module_item(lo, owner, key)
         method = special_method(lo, owner, "__getitem__")
         if method is not None:
@@ -451,30 +472,3 @@ def mutated_item(lo: Lowering, owner: Live, key: Any) -> Any:
     lo.check("type", (result.value, lo.builder.ref(type(item))), lo.site(lo.node, "item"), lo.span())
     sample = transfer.stand_in(item) if isinstance(item, torch.Tensor) else item
     return Sym(result.value, sample, pytype=type(item))
-
-
-def module_item(lo: Lowering, owner: Live, key: Any) -> Any:
-    """``ModuleList[i]``, ``Sequential[i]``, ``ModuleDict[k]``, ``ParameterList[i]``."""
-    from janusc.lowering.branch import concretise
-    from janusc.lowering.iterate import module_children, parameter_items
-
-    if issubclass(type(owner.sample), torch.nn.ParameterList):
-        names: list[str] = []
-        children = parameter_items(lo, owner)
-    else:
-        names, children = module_children(lo, owner)
-    if isinstance(key, Sym):
-        key = concretise(lo, key)
-    if not isinstance(key, Known):
-        raise lo.refuse(codes.SUBSCRIPT, "a module picked by something that varies")
-    if issubclass(type(owner.sample), torch.nn.ModuleDict):
-        return children[names.index(key.value)] if key.value in names else _no_key(lo, key.value)
-    try:
-        picked = children[key.value]
-    except (IndexError, TypeError) as error:
-        raise lo.refuse(codes.RAISES, f"{type(error).__name__}: {error}") from None
-    return TupleV(tuple(picked)) if isinstance(key.value, slice) else picked
-
-
-def _no_key(lo: Lowering, key: Any) -> Any:
-    raise lo.refuse(codes.RAISES, f"KeyError: {key!r}")

@@ -88,7 +88,7 @@ def arg(lo: Lowering, abstract: Any) -> Arg:
     if isinstance(abstract, SliceV):
         return Slc(arg(lo, abstract.lower), arg(lo, abstract.upper), arg(lo, abstract.step))
     if isinstance(abstract, IterableV) and abstract.kind == "view":
-        return arg(lo, abstract.operands[0])
+        raise lo.refuse(codes.LOOP, "a view of a dict is kept")
     if isinstance(abstract, IterableV):
         args = tuple(escape(lo, x) for x in abstract.operands)
         return lo.builder.one(ops.BUILTIN, abstract.kind, *args, span=lo.span())
@@ -195,7 +195,7 @@ def is_plain(value: Any) -> bool:
         fixed = value.value
         if isinstance(fixed, enum.Enum):
             return isinstance(fixed, (int, str, float)) and is_plain_enum(type(fixed))
-        return type(fixed) in HOST_VALUES or isinstance(fixed, (torch.dtype, torch.device))
+        return type(fixed) in HOST_VALUES or fixed is ... or isinstance(fixed, (torch.dtype, torch.device))
     if isinstance(value, Sym):
         return (
             value.plain or value.is_tensor or value.pytype in HOST_VALUES or value.pytype in (torch.dtype, torch.device)

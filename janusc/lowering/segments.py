@@ -26,13 +26,14 @@ from janusc.lowering.abstract import (
     Known,
     Live,
     MethodV,
+    PartsV,
     SuperV,
     Sym,
     TupleV,
     Unbound,
 )
 from janusc.lowering.branch import cond, decide, specialise, truth
-from janusc.lowering.ir import FUNCTION, Arg, Chain, HostRange, Segment
+from janusc.lowering.ir import FUNCTION, Arg, Chain, Graph, HostRange, Segment
 from janusc.lowering.live_ins import after_host, assigned_types, carry_over
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS, escape, lift, sample_type
@@ -180,6 +181,7 @@ class Walk:
         builder.check(
             "is", (code, builder.ref(self.function.__code__, "own_code")), "the function's own code", lo.span()
         )
+        self.own_guards = len(builder.guards)
         for name in self.parsed.parameters:
             sample = self.arguments[name]
             if name in self._star_parameters():
@@ -312,6 +314,8 @@ class Walk:
         """End the transaction before a host range; what is needed later becomes Python locals."""
         lo = self.lo
         if not self.segment_statements:
+            if not self.steps:
+                self.steps.append(self.own_code_guard())
             return True
         lo.node = self.segment_statements[-1]
         live = sorted(needed & self.bound_names())
@@ -321,9 +325,15 @@ class Walk:
         lo.node = None
         return self.add_segment(Segment(self.live_ins, guards, body, tuple(live), False, self.resume()))
 
+    def own_code_guard(self) -> Segment:
+        """Before ordinary Python that comes first: all that it assumes is that the function has the code it had."""
+        builder = self.lo.builder
+        guards = Graph(tuple(builder.params), tuple(builder.guards[: self.own_guards]), ())
+        return Segment(self.live_ins, guards, Graph((), (), ()), (), False, "")
+
     def exported(self, name: str) -> Arg:
         value = self.lo.store[self.lo.local(name)]
-        if any(isinstance(p, (FunctionV, BoundV, MethodV, SuperV)) for p in parts(value)):
+        if any(isinstance(p, (FunctionV, BoundV, MethodV, PartsV, SuperV)) for p in parts(value)):
             error = self.lo.refuse(
                 codes.FUNCTION_VALUE, f"{name}, a function made inside the call, is needed by ordinary Python"
             )

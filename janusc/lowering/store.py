@@ -17,6 +17,7 @@ from janusc.lowering.abstract import (
     IterableV,
     ListV,
     MethodV,
+    PartsV,
     SliceV,
     SuperV,
     Sym,
@@ -67,7 +68,7 @@ def parts(abstract: Any) -> Iterator[Any]:
             continue
         seen.add(id(item))
         yield item
-        if isinstance(item, TupleV):
+        if isinstance(item, (TupleV, PartsV)):
             stack.extend(item.items)
         elif isinstance(item, ListV):
             stack.extend(item.items if item.real is None else [item.real])
@@ -83,6 +84,11 @@ def parts(abstract: Any) -> Iterator[Any]:
             stack.append(item.owner)
         elif isinstance(item, FunctionV):
             stack.extend((*item.defaults, *item.kw_defaults))
+
+
+def holds(abstract: Any, container: Any) -> bool:
+    """Whether a container made inside the call would come to hold itself."""
+    return isinstance(abstract, (ListV, DictV, TupleV)) and any(p is container for p in parts(abstract))
 
 
 def map_abstract(abstract: Any, change: Callable[[Sym], Any]) -> Any:

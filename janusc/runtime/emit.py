@@ -232,6 +232,8 @@ class _Entry:
         if first:
             self._guards(segment.guards)
         body = segment.body
+        if first and not (body.nodes or segment.live_outs or segment.returns):
+            return
         keeps_undo, prints = needs_undo(body), any(n.op.name == "print" for n in walk(body))
         direct = segment.returns and not prints
         starts = {"_jc_undo = []": keeps_undo, "_jc_prints = []": prints, "_jc_error = None": not direct}

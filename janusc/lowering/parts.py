@@ -1,0 +1,95 @@
+"""The parts of module containers: picked, sliced, and called as the new container that a slice is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from janusc import torch_private
+from janusc.lowering import codes
+from janusc.lowering.abstract import (
+    BoundV,
+    DictV,
+    FunctionV,
+    Known,
+    Live,
+    MethodV,
+    PartsV,
+    SliceV,
+    Sym,
+)
+from janusc.lowering.classes import class_lookup
+from janusc.lowering.lowering import Lowering
+
+_PLAIN_CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ParameterList)
+
+
+def module_item(lo: Lowering, owner: Live, key: Any) -> Any:
+    """``ModuleList[i]``, ``Sequential[i]``, ``ModuleDict[k]``, ``ParameterList[i]``."""
+    from janusc.lowering.branch import concretise
+    from janusc.lowering.iterate import module_children, parameter_items
+
+    if issubclass(type(owner.sample), torch.nn.ParameterList):
+        names: list[str] = []
+        children = parameter_items(lo, owner)
+    else:
+        names, children = module_children(lo, owner)
+    if issubclass(type(owner.sample), torch.nn.ModuleDict):
+        key = concretise(lo, key) if isinstance(key, Sym) else key
+        if not isinstance(key, Known):
+            raise lo.refuse(codes.SUBSCRIPT, "a module picked by something that varies")
+        return children[names.index(key.value)] if key.value in names else _no_key(lo, key.value)
+    return pick_part(lo, type(owner.sample), tuple(children), key)
+
+
+def pick_part(lo: Lowering, cls: type, items: tuple[Any, ...], key: Any) -> Any:
+    """One of the parts of a module container, or a slice of them, which is a new container."""
+    from janusc.lowering.branch import concretise
+
+    if isinstance(key, SliceV):
+        bounds = [concretise(lo, b) if isinstance(b, Sym) else b for b in (key.lower, key.upper, key.step)]
+        key = Known(slice(*(b.value for b in bounds))) if all(isinstance(b, Known) for b in bounds) else key
+    key = concretise(lo, key) if isinstance(key, Sym) else key
+    if not isinstance(key, Known):
+        raise lo.refuse(codes.SUBSCRIPT, "a module picked by something that varies")
+    if isinstance(key.value, slice) and cls not in _PLAIN_CONTAINERS:
+        raise lo.refuse(codes.SUBSCRIPT, f"a slice of a {cls.__qualname__} makes another one")
+    try:
+        picked = items[key.value]
+    except (IndexError, TypeError, ValueError) as error:
+        raise lo.refuse(codes.RAISES, f"{type(error).__name__}: {error}") from None
+    return PartsV(cls, picked) if isinstance(key.value, slice) else picked
+
+
+def holds_code(owner: Any) -> bool:
+    """Whether what is picked decides what is done, as a function or a module does, and isn't just computed with."""
+    if getattr(owner, "real", None) is not None:
+        return False
+    items = owner.items.values() if isinstance(owner, DictV) else owner.items
+    return any(
+        isinstance(x, (FunctionV, BoundV, MethodV))
+        or (isinstance(x, (Known, Live)) and callable(x.value if isinstance(x, Known) else x.sample))
+        for x in items
+    )
+
+
+def _no_key(lo: Lowering, key: Any) -> Any:
+    raise lo.refuse(codes.RAISES, f"KeyError: {key!r}")
+
+
+def call_parts(lo: Lowering, parts: PartsV, value: Any) -> Any:
+    """A new ``Sequential``, called: it has no hooks of its own, and its forward is that of the class."""
+    from janusc.lowering.lower_attr import class_function
+    from janusc.lowering.lower_call import call, guard_global_hooks
+
+    for name, holder in (("__call__", torch.nn.Module), ("forward", torch.nn.Sequential)):
+        if class_lookup(parts.cls, name) is not holder.__dict__[name]:
+            raise lo.refuse_call(codes.OPAQUE_CALL, f"torch.nn.Sequential.{name} is replaced")
+        class_function(lo, parts.cls, name, holder.__dict__[name])
+    if torch_private.has_global_hooks():
+        raise lo.refuse_call(codes.HOOKS, "there are hooks for all modules")
+    guard_global_hooks(lo)
+    for part in parts.items:
+        value = call(lo, part, [value], {})
+    return value
