@@ -34,7 +34,7 @@ from janusc.lowering.classes import (
     special_method,
 )
 from janusc.lowering.inert import is_inert
-from janusc.lowering.iterate import live_sequence, parameter_items, static_items
+from janusc.lowering.iterate import live_sequence, module_children, parameter_items, static_items
 from janusc.lowering.lower_expr import _check_formattable
 from janusc.lowering.lower_operator import binary, computed, is_mutated
 from janusc.lowering.lower_state import note_read
@@ -235,8 +235,6 @@ def live_length(lo: Lowering, value: Live) -> Any:
     if type(sample) is torch.nn.ParameterList:
         return Known(len(parameter_items(lo, value)))
     if type(sample) in (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict):
-        from janusc.lowering.iterate import module_children
-
         return Known(len(module_children(lo, value)[0]))
     method = special_method(lo, value, "__len__")
     if method is not None:

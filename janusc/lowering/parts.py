@@ -19,7 +19,7 @@ from janusc.lowering.abstract import (
     SliceV,
     Sym,
 )
-from janusc.lowering.classes import class_lookup
+from janusc.lowering.classes import class_function, class_lookup
 from janusc.lowering.lowering import Lowering
 
 _PLAIN_CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ParameterList)
@@ -80,7 +80,6 @@ def _no_key(lo: Lowering, key: Any) -> Any:
 
 def call_parts(lo: Lowering, parts: PartsV, value: Any) -> Any:
     """A new ``Sequential``, called: it has no hooks of its own, and its forward is that of the class."""
-    from janusc.lowering.lower_attr import class_function
     from janusc.lowering.lower_call import call, guard_global_hooks
 
     for name, holder in (("__call__", torch.nn.Module), ("forward", torch.nn.Sequential)):

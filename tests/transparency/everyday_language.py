@@ -190,7 +190,8 @@ def callee_with_everything_in_it():
 
     def f(*ts):
         known = check(ts)
-        return sum(ts[1:], ts[0]) * 2, known, max(t.dim() for t in ts)
+        y = torch.tanh(ts[0]) * 2
+        return y + sum(ts[1:], ts[0]), known, max(t.dim() for t in ts)
 
     t = torch.ones(2)
     return f, [*[(t, t)] * 4, (t,), (t, nn.Parameter(torch.ones(2))), (t, t, t.double())], seen
