@@ -1,4 +1,4 @@
-"""Locks that a forked child finds open, whichever thread of its parent held them."""
+"""Locks that neither a forked child nor a finaliser can be stuck at."""
 
 from __future__ import annotations
 
@@ -10,9 +10,21 @@ from typing import Any
 _made: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def make_lock() -> threading.Lock:
-    """A lock that is open again in a forked child: the thread that would have released it is not there."""
-    lock = threading.Lock()
+def make_lock() -> Any:
+    """A lock that is open again in a forked child, where the thread that would have released it doesn't exist.
+
+    One thread may take it twice: a finaliser or a signal handler can run in the middle of anything, and may call a
+    compiled function.
+    """
+    return _remember(threading.RLock())
+
+
+def make_latch() -> Any:
+    """The same, but held against its own thread as well."""
+    return _remember(threading.Lock())
+
+
+def _remember(lock: Any) -> Any:
     _made.add(lock)
     return lock
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 import os
 from dataclasses import dataclass
 from typing import Any
+
+from janusc.locks import make_lock
+
+_parsing = make_lock()
+_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -46,3 +52,23 @@ def span_of(node: Any, filename: str) -> Span:
         getattr(node, "end_lineno", line) or line,
         getattr(node, "end_col_offset", 0) or 0,
     )
+
+
+def parse_text(text: str, filename: str = "<unknown>", flags: int = 0) -> ast.Module:
+    """The syntax tree of a module's text.
+
+    Some Pythons, 3.11 among them, count the depth of all trees being made in one place, and raise a SystemError where
+    another thread of the program made one meanwhile.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return _parse(text, filename, flags)
+        except SystemError:
+            pass
+    return _parse(text, filename, flags)
+
+
+def _parse(text: str, filename: str, flags: int) -> ast.Module:
+    with _parsing:
+        tree: Any = compile(text, filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+    return tree  # type: ignore[no-any-return]

@@ -29,7 +29,7 @@ from janusc.fallback import places, policy
 from janusc.fallback.eager import builtins_are_replaced
 from janusc.fallback.variant import Specialisation, Variant
 from janusc.frontend import parse
-from janusc.locks import make_lock
+from janusc.locks import make_latch, make_lock
 from janusc.options import Options
 from janusc.sentinels import MISS
 from janusc.source import Span
@@ -84,7 +84,7 @@ class CompiledFunction:
         self.span = None if code is None else Span(code.co_filename, code.co_firstlineno)
         self.options = options
         self._convert_call = convert
-        self._converting = make_lock()
+        self._converting = make_latch()
         self._lock = make_lock()
         self.reset()
 

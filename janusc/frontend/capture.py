@@ -20,7 +20,7 @@ from typing import Any, Union
 
 from janusc.diagnostics import Diagnostic, Refusal, define, silenced
 from janusc.locks import make_lock
-from janusc.source import Span
+from janusc.source import Span, parse_text
 
 NO_SOURCE = define("JC101", "the source of the function can't be read")
 CHANGED_SOURCE = define("JC102", "the source found is not what the function was compiled from")
@@ -205,7 +205,7 @@ def _read_file(code: types.CodeType, module_globals: dict[str, Any]) -> _File:
 def _parse_file(lines: list[str], filename: str, flags: int) -> _File:
     # the future flags are given to the parser as well: they may come from outside the text, as in a doctest
     with silenced():
-        tree: Any = compile("".join(lines), filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+        tree = parse_text("".join(lines), filename, flags)
     return _File(filename, flags, lines, tree, tuple(_imports(tree.body)))
 
 

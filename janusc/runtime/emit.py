@@ -40,7 +40,7 @@ from janusc.runtime.backends.base import BACKENDS, Backend
 from janusc.runtime.transaction import Listener
 from janusc.runtime.writer import Writer, tuple_text
 from janusc.sentinels import MISS, UNBOUND, Sentinel
-from janusc.source import Span
+from janusc.source import Span, parse_text
 from janusc.types import HostType
 
 NOWHERE = Span("<janusc>", 1, end_line=1)
@@ -114,7 +114,7 @@ def _build(
     source: str, lines: Sequence[int], origin: Span, short: str, name: str, module: str, namespace: dict[str, Any]
 ) -> FunctionType:
     """Compile emitted source so that warnings, tracebacks and profilers name the user's file, lines and function."""
-    tree = ast.parse(source)
+    tree = parse_text(source)
     node: Any
     for node in ast.walk(tree):
         if hasattr(node, "lineno"):
