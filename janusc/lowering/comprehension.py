@@ -8,10 +8,11 @@ import gast
 
 from janusc.frontend import names
 from janusc.lowering import codes
-from janusc.lowering.abstract import DictV, Known, ListV, Sym, Unbound
+from janusc.lowering.abstract import DictV, Frame, FunctionV, Known, ListV, Sym, Unbound
+from janusc.lowering.assign import set_item
 from janusc.lowering.effects import is_barrier
 from janusc.lowering.ir import Effect, Graph, walk
-from janusc.lowering.lowering import Lowering, expression
+from janusc.lowering.lowering import Lowering, expression, statement
 from janusc.lowering.store import parts
 
 RESULT = "_jc_result"
@@ -26,7 +27,19 @@ def lower_list_comp(lo: Lowering, node: Any) -> Any:
 @expression(gast.DictComp)
 def lower_dict_comp(lo: Lowering, node: Any) -> Any:
     target = _at(gast.Subscript(value=_result(node), slice=node.key, ctx=gast.Store()), node)
-    return collect(lo, node, DictV({}), _at(gast.Assign(targets=[target], value=node.value, type_comment=None), node))
+    return collect(lo, node, DictV({}), _at(_Entry(targets=[target], value=node.value, type_comment=None), node))
+
+
+class _Entry(gast.Assign):  # type: ignore[misc]
+    """``result[key] = value`` of a comprehension, which evaluates the key first, as no assignment does."""
+
+
+@statement(_Entry)
+def lower_entry(lo: Lowering, node: Any) -> None:
+    (target,) = node.targets
+    key = lo.expr(target.slice)
+    value = lo.expr(node.value)
+    set_item(lo, lo.expr(target.value), key, value)
 
 
 @expression(gast.SetComp)
@@ -106,9 +119,9 @@ def collect(lo: Lowering, node: Any, empty: Any, step: Any, stops: bool = False)
 
     ``stops``: what is collected is a flag, which ends all loops.
     """
-    if any(isinstance(n, (gast.Lambda, *names.COMPREHENSIONS)) for s in [step] for n in gast.walk(s) if n is not node):
-        if any(isinstance(n, gast.Lambda) for n in gast.walk(step)):
-            raise lo.refuse(codes.COMPREHENSION, "a lambda in a comprehension")
+    inside = [step, *(t for g in node.generators for t in g.ifs), *(g.iter for g in node.generators[1:])]
+    if any(isinstance(n, gast.Lambda) for s in inside for n in gast.walk(s)):
+        raise lo.refuse(codes.COMPREHENSION, "a lambda in a comprehension")
     if any(g.is_async for g in node.generators):
         raise lo.refuse(codes.COMPREHENSION, "an asynchronous comprehension")
     body: Any = step
@@ -121,6 +134,7 @@ def collect(lo: Lowering, node: Any, empty: Any, step: Any, stops: bool = False)
         body = _at(loop, node)
 
     targets = sorted(names.stores([g.target for g in node.generators]))
+    refuse_captured(lo, targets)
     _rename(body, result)
     saved = {name: lo.fetch(lo.local(name)) for name in targets}
     outer = lo.frame.locals
@@ -137,6 +151,21 @@ def collect(lo: Lowering, node: Any, empty: Any, step: Any, stops: bool = False)
             else:
                 lo.bind(name, value)
     return collected
+
+
+def refuse_captured(lo: Lowering, targets: list[str]) -> None:
+    """The variables of a comprehension are its own: an inner function that captures such a name means another one."""
+    for value in list(lo.store.values()):
+        for part in parts(value):
+            if isinstance(part, FunctionV) and _is_inside(part.frame, lo.frame):
+                if not names.captures(part.node).isdisjoint(targets):
+                    raise lo.refuse(codes.COMPREHENSION, "a comprehension over a name that an inner function captures")
+
+
+def _is_inside(frame: Frame | None, outer: Frame) -> bool:
+    while frame is not None and frame is not outer:
+        frame = frame.parent
+    return frame is outer
 
 
 def _at(new: Any, where: Any) -> Any:

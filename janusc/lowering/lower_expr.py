@@ -14,7 +14,7 @@ from janusc.lowering.inert import is_inert
 from janusc.lowering.ir import Arg, Const, Tup
 from janusc.lowering.lower_state import store_name
 from janusc.lowering.lowering import Lowering, expression
-from janusc.lowering.operands import SCALARS, arg
+from janusc.lowering.operands import HOST_VALUES, SCALARS, arg
 from janusc.types import HostType
 
 _STR = HostType("str")
@@ -58,7 +58,8 @@ def lower_dict(lo: Lowering, node: Any) -> Any:
         if key is None:
             items.update(static_dict(lo, lo.expr(value)))
         else:
-            items[literal_key(lo, lo.expr(key))] = lo.expr(value)
+            fixed = literal_key(lo, lo.expr(key))  # the key comes first
+            items[fixed] = lo.expr(value)
     return DictV(items)
 
 
@@ -100,7 +101,7 @@ def lower_slice(lo: Lowering, node: Any) -> Any:
 def lower_joined(lo: Lowering, node: Any) -> Any:
     pieces: list[Arg] = []
     texts: list[str] = []
-    for part in node.values:
+    for index, part in enumerate(node.values):
         if isinstance(part, gast.Constant):
             pieces.append(Const(part.value))
             texts.append(part.value)
@@ -111,10 +112,22 @@ def lower_joined(lo: Lowering, node: Any) -> Any:
         if isinstance(value, Known):
             texts.append(_format(value.value, part.conversion, spec))
         pieces.append(Tup((arg(lo, value), Const(part.conversion), Const(spec))))
+        if not _is_immutable(value) and any(map(_may_act, node.values[index + 1 :])):
+            made = lo.builder.one(ops.FORMAT, "", *pieces, type_=_STR, span=lo.span())
+            pieces = [Tup((made, Const(-1), Const("")))]
     if len(texts) == len(node.values):
         return Known("".join(texts))
     (value,) = lo.builder.emit(ops.FORMAT, "", tuple(pieces), (), (_STR,), lo.span())
     return Sym(value, "", pytype=str)
+
+
+def _is_immutable(value: Any) -> bool:
+    return isinstance(value, Known) or (isinstance(value, Sym) and value.pytype in HOST_VALUES)
+
+
+def _may_act(part: Any) -> bool:
+    """Whether evaluating a piece of text may change what the pieces before it show: then those are made first."""
+    return any(not isinstance(n, (gast.FormattedValue, gast.Name, gast.Constant, gast.Load)) for n in gast.walk(part))
 
 
 def format_spec(lo: Lowering, node: Any) -> str:
