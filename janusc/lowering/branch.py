@@ -270,7 +270,8 @@ def merged_kind(a: Any, b: Any) -> tuple[Any, type | None]:
     if not kinds:
         return UNKNOWN, None
     if len(set(kinds)) == 1 and kinds[0] is not None:
-        return _sample(samples[0]), kinds[0]
+        alike = len({item_kinds(v) for v in samples}) == 1
+        return _sample(samples[0]) if alike else UNKNOWN, kinds[0]
     if all(isinstance(v, Sym) and v.is_tensor for v in samples):
         return _sample(samples[0]), torch.Tensor
     for v in samples:  # a number that may become a tensor is best stood for by the tensor
@@ -287,6 +288,23 @@ def kind_of(value: Any) -> type | None:
     if isinstance(value, (ListV, DictV)):
         return list if isinstance(value, ListV) else dict
     return tuple if isinstance(value, TupleV) else None
+
+
+def item_kinds(value: Any) -> Any:
+    """The kind of a value, for a tuple those of its items: a sample may stand for values of the same ones only."""
+    if isinstance(value, TupleV):
+        return tuple(map(item_kinds, value.items))
+    if isinstance(value, Sym) and isinstance(value.sample, tuple):
+        return sample_kinds(value.sample)
+    return kind_of(value)
+
+
+def sample_kinds(sample: Any) -> Any:
+    """The same for a sample."""
+    if isinstance(sample, tuple) and type(sample) is not torch.Size:
+        kinds = tuple(map(sample_kinds, sample))
+        return kinds if type(sample) is tuple else (type(sample), kinds)
+    return torch.Tensor if isinstance(sample, torch.Tensor) else None if sample is UNKNOWN else type(sample)
 
 
 def _sample(value: Any) -> Any:

@@ -18,9 +18,11 @@ from janusc.lowering.abstract import UNKNOWN, IterableV, Known, Live, Sym, Tuple
 from janusc.lowering.assign import assign
 from janusc.lowering.branch import (
     freeze_containers,
+    item_kinds,
     kind_of,
     merged_kind,
     reachable,
+    sample_kinds,
     truth,
 )
 from janusc.lowering.builder import Region
@@ -294,12 +296,20 @@ class Loop:
             held = Sym(c.value or self.lo.builder.value(), c.sample, pytype=c.kind)
             c.sample, c.kind = merged_kind(held, value)
             widened = True
+        elif self.items_vary(c, value):
+            c.width, c.sample, widened = None, UNKNOWN, True
         if not getattr(value, "fresh", True) and c.fresh:
             c.fresh, widened = False, True
         element = getattr(value, "element", None)
         if element is not None and c.element is None:
             c.element, widened = element, True
         return not widened
+
+    def items_vary(self, c: Carried, value: Any) -> bool:
+        """Whether the items of a carried tuple change their kinds, so that the first ones stand for nothing."""
+        if c.width is not None:
+            return bool(item_kinds(TupleV(c.width)) != item_kinds(value))
+        return isinstance(c.sample, tuple) and bool(sample_kinds(c.sample) != item_kinds(value))
 
     def output(self, value: Any) -> Arg:
         if value is Unbound:

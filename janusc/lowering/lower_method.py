@@ -16,7 +16,7 @@ from janusc.lowering.lower_state import note_read
 from janusc.lowering.lower_torch import flag_truth, node, profiled_sample, protect_all, sample_call
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.mutation import save_container
-from janusc.lowering.operands import HOST_VALUES, arg, emit, escape, is_plain, is_stable, sample_of, typed_item
+from janusc.lowering.operands import HOST_VALUES, arg, emit, escape, is_plain, is_stable, sample_of, sym, typed_item
 from janusc.typeinfer import torch_table
 
 _LIST_WRITES = frozenset({"append", "extend", "insert", "pop", "remove", "clear", "reverse"})
@@ -78,10 +78,13 @@ def value_of(lo: Lowering, owner: Sym, name: str) -> Any:
         sample = True if dtype == torch.bool else 1.0 if dtype.is_floating_point else 1
     if name == "item" and isinstance(owner.sample, torch.Tensor) and owner.sample.dtype.is_complex:
         sample = 1j
-    result = emit(lo, ops.METHOD, name, (owner.value,), sample)
+    result = emit(lo, ops.METHOD, name, (owner.value,), UNKNOWN)
     if name == "tolist":
-        return Sym(result.value, UNKNOWN, fresh=True, pytype=list)
-    return result
+        typed = typed_item(lo, result.value, Sym(result.value, UNKNOWN, pytype=list))
+        return Sym(result.value, UNKNOWN, fresh=True, pytype=typed.pytype)
+    if sample is UNKNOWN:
+        return Sym(result.value, plain=True)
+    return typed_item(lo, result.value, sym(result.value, sample))  # which type it is, no guard on the tensor says
 
 
 def size(lo: Lowering, owner: Sym, args: list[Any]) -> Any:

@@ -20,7 +20,7 @@ def keys_before_values():
     def f(x, items):
         y = torch.relu(x)
         table = {note(f"k{i}"): note(i) for i in items}
-        display = {note("a"): note(1), **{note("b"): note(2)}, note("c"): note(y)}
+        display = {note("a"): note(1), note("b"): note(2), note("c"): note(y)}
         table[note("z")] = note(3)
         keys = {note("g"): note(torch.rand(1)) for _ in items}
         return y, table, display, {note(i): note(i * 2) for i in items if note(i) > 1}, keys
@@ -33,7 +33,7 @@ def texts_are_made_piece_by_piece():
     def f(x, items):
         y = torch.relu(x)
         text = f"{y} {y.add_(1)} {items} {items.append(1)} {items!r:>20}"
-        both = f"{len(items)}" f"{items.pop()} {y.mul_(2).sum().item():.2f} {y}"
+        both = f"{len(items)}{items.pop()} {y.mul_(2).sum().item():.2f} {y}"
         print(y, y.add_(1), sep=f"{y.sum()}")
         return text, both, y
 
@@ -210,7 +210,9 @@ def sets_of_all_kinds():
         merged = small & display, small - {0}, small ^ display, small <= display, frozenset(items) == small
         return y, small, display, shapes, merged, text in known, {y} == {y}, len({*text}), set(), max(display)
 
-    calls = [(ONE, v, t) for v, t in (([1, 2], "ab"), ([1, 2], "ab"), ([1, 2], "ab"), ([3], 1), ([], "aa"), ([5, 5], ()))]
+    calls = [
+        (ONE, v, t) for v, t in (([1, 2], "ab"), ([1, 2], "ab"), ([1, 2], "ab"), ([3], 1), ([], "aa"), ([5, 5], ()))
+    ]
     return f, calls, known
 
 
