@@ -45,7 +45,7 @@ def dtype_changes_in_a_loop():
     def f(xs, n):
         x = xs
         out = []
-        for i in range(n):
+        for _ in range(n):
             v = x.sum().item()
             if isinstance(v, float):
                 x = x + 1

@@ -55,7 +55,7 @@ def arguments_in_order():
         items[note(0)] += note(1)
         (items[note(0)], items[note(1)]) = note(3), note(4)
         d = note(1) if note(items[0]) > 5 else note(2)
-        return a, b, c, d, items, (lambda v=note(11), *, w=note(12): v + w)(), [note(1), note(2)][note(0)]
+        return a, b, c, d, items, (lambda v=note(11), *, w=note(12): v + w)(), [note(1), note(2)][note(0)]  # noqa: B008
 
     return f, [(ONE, [1, 2]) for _ in range(5)] + [(ONE, [9, 9])], LOG
 
@@ -118,7 +118,7 @@ def a_lambda_in_a_condition_of_a_comprehension():
     def f(x, items):
         i = 50
         kept = []
-        found = [i for i in items if kept.append(lambda: x * i) is None]
+        found = [i for i in items if kept.append(lambda: x * i) is None]  # noqa: B023
         late = [g() for g in kept]
         pairs = [j for i in items for j in (lambda: range(i))() if (lambda v: v < i)(j)]
         return torch.relu(x), found, late, pairs, i
@@ -286,7 +286,7 @@ def a_loop_variable_is_kept_by_a_function():
         for i in range(n):
 
             def g(v, j=i):
-                return v * i + j
+                return v * i + j  # noqa: B023
 
             functions.append(g)
         i = 50
