@@ -179,8 +179,8 @@ class _Run:
         arguments: dict[str, Any] = {}
         with (
             warnings.catch_warnings(record=True) as warned,
-            contextlib.redirect_stdout(_Stream("standard output", written)),
-            contextlib.redirect_stderr(_Stream("standard error", written)),
+            contextlib.redirect_stdout(_stream("standard output", written)),
+            contextlib.redirect_stderr(_stream("standard error", written)),
         ):
             warnings.simplefilter("always")
             try:
@@ -267,20 +267,28 @@ def _weights(output: torch.Tensor) -> torch.Tensor:
     return torch.linspace(1, 2, output.numel(), device=output.device).to(output.dtype).reshape(output.shape)
 
 
-class _Stream(io.StringIO):
-    """A stream that also notes what is written in a list, which other streams may share."""
+class _Raw(io.RawIOBase):
+    """The end of a stream: notes what is written under a name, in a list that other streams may share."""
 
     def __init__(self, name: str, written: list[tuple[str, str]]) -> None:
         super().__init__()
         self._name, self._written = name, written
 
-    def write(self, text: str) -> int:
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        text = bytes(data).decode(errors="surrogatepass")
         if self._written and self._written[-1][0] == self._name:
-            text_before = self._written.pop()[1]
-        else:
-            text_before = ""
-        self._written.append((self._name, text_before + text))
-        return super().write(text)
+            text = self._written.pop()[1] + text
+        self._written.append((self._name, text))
+        return len(data)
+
+
+def _stream(name: str, written: list[tuple[str, str]]) -> io.TextIOWrapper:
+    """Of Python's own class, as a program's real streams are: what is printed to others need not be printed plainly."""
+    raw: Any = _Raw(name, written)
+    return io.TextIOWrapper(raw, "utf-8", "surrogatepass", newline="", write_through=True)
 
 
 def _exception_facts(error: BaseException) -> dict[str, Fact]:

@@ -56,9 +56,10 @@ def save_tensor(undo: UndoLog, tensor: torch.Tensor) -> None:
     The restoring goes through a detached alias made now, so a change of the tensor's own shape or strides does not
     matter. Expanded dimensions are cut to one element: torch refuses to write several elements at one address.
     Its version goes back with them: a graph of autograd's that saved the tensor may yet run backward.
-    Into a sparse tensor nothing can be copied back that its aliases see, so what changes one runs eagerly.
+    Into a sparse tensor nothing can be copied back that its aliases see, and copying a quantized or nested one warns of
+    itself, so what changes one of those runs eagerly.
     """
-    if tensor.layout is not torch.strided:
+    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested or tensor.dtype is torch.complex32:
         raise Deopt(None)
     alias = tensor.detach()
     if 0 in alias.stride():

@@ -12,7 +12,7 @@ After::
     try:
         for x in xs:
             _jc_tick()
-            if _jc_truth("…:3:11-16:CompareTest", x > 0):
+            if _jc_truth("…:3:11-16:CompareTest", not not x > 0):
                 y = _jc_seen("…:4:12-20:Assign", _jc_seen("…:4:16-20:Call", _jc_callee(f)(x)))
     finally:
         _jc_leave("…:1:0-3:20:For")
@@ -158,7 +158,10 @@ class _Weaver(gast.NodeTransformer):  # type: ignore[misc]
         if isinstance(node, gast.BoolOp):
             inner = gast.BoolOp(node.op, [self._test(operand) for operand in node.values])
             return _probe("_jc_truth", node, site, gast.copy_location(inner, node))
-        return _probe("_jc_truth", node, site, self.visit(node))
+        tested = self.visit(node)
+        for _ in range(2):  # a test in the user's frame, where a ``__bool__`` may look and warn
+            tested = gast.copy_location(gast.UnaryOp(gast.Not(), tested), node)
+        return _probe("_jc_truth", node, site, tested)
 
     def visit_If(self, node: Any) -> Any:
         node.test = self._test(node.test)

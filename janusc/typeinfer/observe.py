@@ -1,7 +1,6 @@
 """The probes of an instrumented call: they record into a profile and hand on the very value they were given.
 
-A probe never runs user code, with one exception: ``truth`` calls ``bool`` on a tested value in the place of the test
-itself, so that a ``__bool__`` runs once, as in the plain call.
+A probe never runs user code: what is tested for truth is so before, where the test stands.
 """
 
 from __future__ import annotations
@@ -48,9 +47,8 @@ class Recorder:
             "_jc_callee": self.callee,
         }
 
-    def truth(self, site: str, value: Any) -> bool:
-        """The truth of a tested value; records the outcome."""
-        outcome = bool(value)
+    def truth(self, site: str, outcome: bool) -> bool:
+        """The outcome of a test; records it."""
         self.profile.branch(site, outcome)
         return outcome
 
