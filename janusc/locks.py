@@ -16,15 +16,7 @@ def make_lock() -> Any:
     One thread may take it twice: a finaliser or a signal handler can run in the middle of anything, and may call a
     compiled function.
     """
-    return _remember(threading.RLock())
-
-
-def make_latch() -> Any:
-    """The same, but held against its own thread as well."""
-    return _remember(threading.Lock())
-
-
-def _remember(lock: Any) -> Any:
+    lock = threading.RLock()
     _made.add(lock)
     return lock
 

@@ -101,7 +101,6 @@ def _executable(
             abort_hooks=options.abort_hooks,
             backend=options.backend,
             module=function.__module__ or "janusc.emitted",
-            registry=function.__globals__.get("__warningregistry__"),
             origin=Span(parsed.filename, parsed.code.co_firstlineno, end_line=parsed.span.end_line),
         )
         return made.run, made.source

@@ -21,7 +21,9 @@ from janusc.diagnostics import Diagnostic
 from janusc.fallback import policy
 from janusc.fallback.call import CompiledFunction, Converter
 from janusc.fallback.eager import COVERAGE, DEBUGGER, SWITCH, runs_eagerly, tool
+from janusc.frames import uncounted
 from janusc.options import Options
+from janusc.runtime.recovery import Rest
 from janusc.sentinels import MISS
 
 _shared: weakref.WeakKeyDictionary[types.FunctionType, dict[Options, weakref.ref[Any]]] = weakref.WeakKeyDictionary()
@@ -55,6 +57,7 @@ def wrap_bound(method: types.MethodType, wrapper: types.FunctionType) -> types.F
     return bound
 
 
+@uncounted
 def _wrapper(function: types.FunctionType, state: CompiledFunction) -> types.FunctionType:
     is_dynamo_compiling, gettrace, monitor = torch.compiler.is_dynamo_compiling, sys.gettrace, tool
     is_tracing = torch_private.is_tracing
@@ -87,6 +90,8 @@ def _wrapper(function: types.FunctionType, state: CompiledFunction) -> types.Fun
                 variant.hits -= 1  # the arguments do not fit: left to the user's function to say
                 break
             if result is not MISS:
+                if type(result) is Rest:
+                    return result.finish()
                 if variant is not variants[0]:
                     variant.credit += 1
                     if variant.credit >= policy.HITS_TO_FRONT:
@@ -101,6 +106,7 @@ def _wrapper(function: types.FunctionType, state: CompiledFunction) -> types.Fun
     return wrapper  # type: ignore[return-value]
 
 
+@uncounted
 def _bound_wrapper(function: types.MethodType, call: Callable[..., Any]) -> types.FunctionType:
     def bound(*args: Any, **kwargs: Any) -> Any:
         return call(function.__self__, *args, **kwargs)

@@ -15,6 +15,7 @@ holds the user's function or arguments: the wrapper hands them on.
 from __future__ import annotations
 
 import inspect
+import os
 import time
 import traceback
 import types
@@ -28,8 +29,10 @@ from janusc.diagnostics import CODES, RUNS_EAGERLY, Diagnostic, JanusError, Janu
 from janusc.fallback import places, policy
 from janusc.fallback.eager import builtins_are_replaced
 from janusc.fallback.variant import Specialisation, Variant
+from janusc.frames import uncounted
 from janusc.frontend import parse
-from janusc.locks import make_latch, make_lock
+from janusc.interrupts import is_interrupt
+from janusc.locks import make_lock
 from janusc.options import Options
 from janusc.sentinels import MISS
 from janusc.source import Span
@@ -42,6 +45,8 @@ STILLBORN = define("JC902", "the guards of a new graph did not hold for its own 
 Arguments = tuple[Any, ...]
 Keywords = Mapping[str, Any]
 _KEPT_NOTES = 50
+_OF_THE_MOMENT = (RecursionError, MemoryError, SystemError)
+"""Errors of a conversion that say nothing about the program: the stack was deep already, or memory short."""
 
 
 class StrictError(JanusError):
@@ -84,7 +89,7 @@ class CompiledFunction:
         self.span = None if code is None else Span(code.co_filename, code.co_firstlineno)
         self.options = options
         self._convert_call = convert
-        self._converting = make_latch()
+        self._converter: tuple[int, object] | None = None  # the process, and who in it converts just now
         self._lock = make_lock()
         self.reset()
 
@@ -109,6 +114,7 @@ class CompiledFunction:
 
     # ---- calls that no specialisation took
 
+    @uncounted
     def slow(self, function: types.FunctionType, args: Arguments, kwargs: Keywords) -> Any:
         """Profile, convert or just run a call eagerly, whichever is due."""
         tried = self.variants
@@ -147,34 +153,50 @@ class CompiledFunction:
                 self._forbid(refusal.diagnostic)
                 return False
             except Exception as error:  # a fault of ours
+                if is_interrupt(error):
+                    raise
+                if isinstance(error, _OF_THE_MOMENT):
+                    self._postpone(error)
+                    return False
                 self.fault = _print(error)
                 self.refuse(_fault(error))
                 self._forbid(_fault(error))
                 return False
         return True
 
+    @uncounted
     def run_eagerly(self, function: types.FunctionType, args: Arguments, kwargs: Keywords) -> Any:
         """The plain call."""
         self.eager_calls += 1
         return function(*args, **kwargs)
 
+    @uncounted
     def _run_profiled(self, function: types.FunctionType, args: Arguments, kwargs: Keywords) -> Any:
         twin = self._instrumenter.twin(function)
         self.profile.count_call()
         self.eager_calls += 1
         return twin(*args, **kwargs)
 
+    @uncounted
     def _convert_and_run(
         self, function: types.FunctionType, args: Arguments, kwargs: Keywords, tried: tuple[Variant, ...]
     ) -> Any:
-        # it is held where another thread converts, or where the conversion itself calls the function
-        if not self._converting.acquire(blocking=False):
-            return self.run_eagerly(function, args, kwargs)
-        try:
-            others = [v for v in self.variants if v not in tried]  # another thread was faster
-            outcome = None if others else self._convert(function, args, kwargs)
+        own = os.getpid(), object()  # of this process: a forked child does not wait for its parent's
+        outcome: Variant | Exception | None = None
+        others: list[Variant] = []
+        try:  # claimed inside, so that no interrupt leaves it claimed
+            with self._lock:
+                if self._converter is None or self._converter[0] != own[0]:
+                    self._converter = own
+            converts = self._converter is own  # else another thread does, or the conversion itself calls the function
+            if converts:
+                others = [v for v in self.variants if v not in tried]  # another thread was faster
+                outcome = None if others else self._convert(function, args, kwargs)
         finally:
-            self._converting.release()
+            if self._converter is own:
+                self._converter = None
+        if not converts:
+            return self.run_eagerly(function, args, kwargs)
         if isinstance(outcome, Exception):
             return self._run_unconverted(outcome, function, args, kwargs)
         for variant in others if outcome is None else [outcome]:
@@ -195,6 +217,8 @@ class CompiledFunction:
             parsed = self._parsed or parse.parse(function)
             made = self._convert_call(parsed, function, args, kwargs, self.profile, self.options, listener=variant)
         except Exception as error:
+            if is_interrupt(error):
+                raise
             return error
         finally:
             self.conversion_seconds += time.perf_counter() - started
@@ -217,6 +241,7 @@ class CompiledFunction:
             # a new kind of input is looked at once before it is converted
             self._profiles_due = 0 if self.options.strict else 1
 
+    @uncounted
     def _run_unconverted(
         self, error: Exception, function: types.FunctionType, args: Arguments, kwargs: Keywords
     ) -> Any:
@@ -234,8 +259,17 @@ class CompiledFunction:
         self._give_up(error, trace)
         return result
 
+    def _postpone(self, error: Exception) -> None:
+        """Try again later: there was too little room just now."""
+        with self._lock:
+            self._note_refusal(_fault(error))
+            self._set_back()
+        self._forbid(_fault(error))
+
     def _give_up(self, error: Exception, trace: str) -> None:
-        if not isinstance(error, Refusal):
+        if isinstance(error, _OF_THE_MOMENT):
+            self._postpone(error)
+        elif not isinstance(error, Refusal):
             self.fault = trace
             self.refuse(_fault(error))
         elif self.variants:  # other inputs are converted, so these may be another time

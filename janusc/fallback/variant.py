@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from janusc.diagnostics import Diagnostic
+from janusc.frames import uncounted
 from janusc.lowering.ir import Chain
+from janusc.runtime.recovery import Rest
 from janusc.sentinels import MISS
 from janusc.source import Span
 
@@ -50,13 +52,14 @@ class Variant:
         """Take the result of the conversion that this variant was made for."""
         self.made, self.run = made, made.run
 
+    @uncounted
     def call(self, function: types.FunctionType, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run a call and count it, as the wrapper does; MISS where a guard does not hold."""
         self.hits += 1
         result = self.run(function, *args, **kwargs)
         if result is MISS:
             self.hits -= 1
-        return result
+        return result.finish() if type(result) is Rest else result
 
     def uses_of_late(self) -> int:
         """The hits since this was last asked."""

@@ -15,6 +15,7 @@ Files in reading order:
     regions      how a graph is written: nodes, blocks, nested suites
     rng          who draws random numbers, and how they are given back
     transaction  undo log, deferred effects, rollback
+    recovery     how a call that was rolled back is finished
     emit         the whole chain as one Python function
     interpreter  the same without emitting, node by node: the oracle of the tests
 """

@@ -6,17 +6,24 @@ Shape of a function of one transaction::
         try:
             if factor is _jc_default: factor = __function__.__defaults__[-1]
             if type(factor) is not float: return _jc_MISS
-        except Exception:
-            return _jc_MISS
+        except Exception as _jc_caught:
+            return _jc_missed(_jc_caught)
         try:
             v1 = x * factor
             return v1
         except BaseException as _jc_caught:
             _jc_error = _jc_caught
-        return _jc_recover(_jc_listener, _jc_error, [], __function__, (x, factor))
+        try:
+            return _jc_give_up(_jc_listener, _jc_error, [], __function__, (x, factor))
+        except BaseException as _jc_caught:
+            return _jc_give_up(_jc_listener, _jc_caught, [], __function__, (x, factor))
 
 The guards come before anything is done. What fails in the body, whatever it is, is undone, and the rest of the call
-runs eagerly: for the first segment the user's function itself, for a later one the statements from there on.
+runs eagerly, as soon as the emitted function has returned: for the first segment the user's function itself, for a
+later one the statements from there on. The last two lines are for an interrupt that comes while the body is undone.
+
+A chain with host ranges becomes a generator: it yields the outlined statements and their arguments, and is given their
+result, so that none of its frames is between the user's statements and the user's caller.
 """
 
 from __future__ import annotations
@@ -32,12 +39,13 @@ from types import FunctionType
 from typing import Any
 
 from janusc.diagnostics import silenced
+from janusc.frames import uncounted
 from janusc.lowering.effects import COMMIT_WRITES
 from janusc.lowering.ir import FUNCTION, Chain, Graph, HostRange, Segment, Value, walk
-from janusc.runtime import regions, rng, transaction
+from janusc.runtime import recovery, regions, rng, transaction
 from janusc.runtime.backends.aten import AUTO
 from janusc.runtime.backends.base import BACKENDS, Backend
-from janusc.runtime.transaction import Listener
+from janusc.runtime.recovery import Listener
 from janusc.runtime.writer import Writer, tuple_text
 from janusc.sentinels import MISS, UNBOUND, Sentinel
 from janusc.source import Span, parse_text
@@ -50,11 +58,14 @@ DEFAULT = Sentinel("DEFAULT")
 _EXECUTION = {
     "_jc_MISS": MISS,
     "_jc_default": DEFAULT,
-    "_jc_recover": transaction.recover,
+    "_jc_give_up": recovery.give_up,
+    "_jc_missed": recovery.missed,
+    "__warningregistry__": recovery.NoRegistry(),
     "_jc_Deopt": transaction.Deopt,
     "_jc_begin_run": transaction.begin_run,
     "_jc_flush_prints": transaction.flush_prints,
     "_jc_save_rng": rng.save_rng,
+    "_jc_save_modes": transaction.save_modes,
 }
 
 
@@ -76,28 +87,46 @@ def emit(
     abort_hooks: bool = False,
     backend: Backend | str = AUTO,
     module: str = "janusc.emitted",
-    registry: dict[Any, Any] | None = None,
     origin: Span = NOWHERE,
 ) -> Executable:
     """Write and compile the entry function of a chain.
 
     ``hosts`` has the outlined statements by key: functions, or templates whose ``bind(function)`` is one. ``listener``
     is told of transactions that failed. ``abort_hooks`` lets ``force_abort`` fail a check. ``backend`` is one, or its
-    name. ``module`` is the name that warnings raised from emitted lines are filed under, ``registry`` that
-    module's record of warnings given, ``origin`` the place of the user's function, whose lines the emitted ones get.
+    name. ``module`` is the name of the user's module, ``origin`` the place of the user's function, whose lines the
+    emitted ones get.
     """
     chosen = BACKENDS[backend] if isinstance(backend, str) else backend
     short = re.sub(r"\W", "_", name.rpartition(".")[2]).strip("_") or "function"
     short = f"{short}_" if keyword.iskeyword(short) else short
     writer = Writer(chain.objects, [FUNCTION, short, *parameters.parameters], chosen, abort_hooks)
     writer.namespace.update(_EXECUTION, _jc_listener=listener)
-    if registry is not None:
-        writer.namespace["__warningregistry__"] = registry
     _Entry(writer, chain, parameters, hosts).write(short)
     source = "\n".join([*writer.lines, ""])
     legend = "".join(f"# {line}\n" for line in writer.legend)
     run = _build(source, lines_of(writer.spans, origin), origin, short, name, module, writer.namespace)
-    return Executable(legend + source, run)
+    hosted = any(isinstance(step, HostRange) for step in chain.steps)
+    return Executable(legend + source, drive(run) if hosted else run)
+
+
+@uncounted
+def drive(emitted: Callable[..., Any]) -> Callable[..., Any]:
+    """The entry of a chain with host ranges: runs what the emitted generator yields, and gives it the result."""
+
+    def run(function: FunctionType, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            steps = emitted(function, *args, **kwargs)
+        except TypeError:
+            return MISS  # the arguments do not fit: left to the user's function to say
+        result = None
+        while True:
+            try:
+                host, live = steps.send(result)
+            except StopIteration as end:
+                return end.value
+            result = host(*live)
+
+    return run
 
 
 def lines_of(spans: Sequence[Span | None], origin: Span) -> list[int]:
@@ -191,7 +220,7 @@ class _Entry:
         return [f"if {name} is _jc_default: {name} = {FUNCTION}.{sources[name]}" for name in having]
 
     def _arguments(self) -> str:
-        """The arguments of this call, as ``recover`` takes them."""
+        """The arguments of this call, as ``give_up`` takes them."""
         items, pairs = [], []
         for p in self.parameters:
             if p.kind is p.KEYWORD_ONLY:
@@ -220,8 +249,8 @@ class _Entry:
             regions.write_guards(writer, graph)
             writer.fail = writer.deopt
         writer.dedent()
-        writer.line("except Exception:")
-        writer.line("    return _jc_MISS")
+        writer.line("except Exception as _jc_caught:")
+        writer.line("    return _jc_missed(_jc_caught)")
 
     def _segment(self, segment: Segment, first: bool) -> None:
         if not first and not segment.resume:
@@ -256,7 +285,10 @@ class _Entry:
         if not direct:
             writer.line("if _jc_error is not None:")
         undo = "_jc_undo" if keeps_undo else "[]"
-        writer.line(f"{margin}return _jc_recover(_jc_listener, _jc_error, {undo}, {twin})")
+        writer.line(f"{margin}try:")
+        writer.line(f"{margin}    return _jc_give_up(_jc_listener, _jc_error, {undo}, {twin})")
+        writer.line(f"{margin}except BaseException as _jc_caught:")
+        writer.line(f"{margin}    return _jc_give_up(_jc_listener, _jc_caught, {undo}, {twin})")
         if prints:
             writer.line("_jc_flush_prints(_jc_prints)")
         if segment.returns and not direct:
@@ -268,6 +300,9 @@ class _Entry:
         if any(rng.draws(node) for node in walk(body)):
             tensors = [writer.expr(v) for v in body.params if not isinstance(v.type, HostType)]
             writer.line(f"_jc_save_rng(_jc_undo, {tuple_text(tensors)})")
+        if any(node.op.name == "context" for node in walk(body)):
+            autocast = any("autocast" in node.target for node in walk(body))
+            writer.line(f"_jc_save_modes(_jc_undo, {autocast})")
         writer.last = body.nodes[-1] if body.nodes else None
         regions.write_nodes(writer, body)
         outputs = list(body.outputs)
@@ -289,7 +324,7 @@ class _Entry:
         return result
 
     def _twin(self, segment: Segment, first: bool) -> str:
-        """What runs eagerly instead, as ``recover`` takes it."""
+        """What runs eagerly instead, as ``give_up`` takes it."""
         if first and not segment.resume:
             return f"{FUNCTION}, {self._arguments()}"
         return f"{self._host(segment.resume)}, {tuple_text(self._live(segment.live_ins))}"
@@ -297,9 +332,9 @@ class _Entry:
     # host ranges
 
     def _host_range(self, step: HostRange) -> None:
-        call = f"{self._host(step.key)}({', '.join(self._live(step.live_ins))})"
+        call = f"yield {self._host(step.key)}, {tuple_text(self._live(step.live_ins))}"
         if step.returns:
-            self.writer.line(f"return {call}", step.span)
+            self.writer.line(f"return ({call})", step.span)
             return
         names = [self.writer.fresh(f"v_{name}") for name in step.live_outs]
         targets = f"{tuple_text(names)} = " if names else ""
@@ -322,9 +357,9 @@ class _Entry:
 
 
 def needs_undo(body: Graph) -> bool:
-    """Whether a body changes something before the last point where it may fail."""
+    """Whether a body changes something, if only a mode, before the last point where it may fail."""
     last = body.nodes[-1] if body.nodes else None
     return any(
-        node.op.name == "save" or rng.draws(node) or (node.op.name in COMMIT_WRITES and node is not last)
+        node.op.name in ("save", "context") or rng.draws(node) or (node.op.name in COMMIT_WRITES and node is not last)
         for node in walk(body)
     )

@@ -35,8 +35,9 @@ from janusc.lowering.ir import (
     walk,
 )
 from janusc.registry import Registry
-from janusc.runtime import rng, transaction
-from janusc.runtime.transaction import Deopt, Listener, UndoLog
+from janusc.runtime import recovery, rng, transaction
+from janusc.runtime.recovery import Listener
+from janusc.runtime.transaction import Deopt, UndoLog
 from janusc.sentinels import MISS, UNBOUND
 
 Meaning = Callable[["Machine", Node, dict[Value, Any]], Any]
@@ -133,9 +134,9 @@ class _Run:
         """Roll back and run the rest of the call eagerly."""
         if first and not segment.resume:
             args, kwargs = self.call.args, self.call.kwargs
-            return transaction.recover(self.listener, error, self.machine.undo, self.function, args, kwargs)
+            return recovery.recover(self.listener, error, self.machine.undo, self.function, args, kwargs)
         host, args = self.host(segment.resume, segment.live_ins)
-        return transaction.recover(self.listener, error, self.machine.undo, host, args)
+        return recovery.recover(self.listener, error, self.machine.undo, host, args)
 
 
 class Machine:

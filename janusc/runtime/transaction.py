@@ -1,7 +1,7 @@
-"""The transaction: an undo log, what is deferred to the commit, and the way back to the eager twin.
+"""The transaction: an undo log, and what is deferred to the commit.
 
-Comes in: the state that emitted code is about to change. Goes out: the same state, as if the body had never run,
-and the result of the eager twin. A log entry is a function with its arguments; they run last in, first out.
+Comes in: the state that emitted code is about to change. Goes out: the same state, as if the body had never run. A log
+entry is a function with its arguments; they run last in, first out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from types import CellType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -32,13 +32,6 @@ class Deopt(Exception):
     def __init__(self, site: str | None) -> None:
         super().__init__(site)
         self.site = site
-
-
-class Listener(Protocol):
-    """Who is told of transactions that did not commit."""
-
-    def failed(self, site: str | None, error: Exception, twin_succeeded: bool) -> None:
-        """A body was rolled back because of ``error``, and its eager twin has run."""
 
 
 # ---- content of tensors and containers, kept before an in-place change ------------------------------------------
@@ -174,55 +167,54 @@ def save_cell(undo: UndoLog, cell: CellType) -> None:
     undo.append((_restore_cell, (cell, held)))
 
 
+# ---- ambient modes, which an interrupt at the edge of a ``with`` block would leave as they are inside it ----------
+
+_AUTOCAST_DEVICES = ("cpu", "cuda")
+
+
+def save_modes(undo: UndoLog, autocast: bool) -> None:
+    """Keep the grad mode, and what ``torch.autocast`` sets."""
+    undo.append((torch.set_grad_enabled, (torch.is_grad_enabled(),)))
+    if autocast:
+        for device in _AUTOCAST_DEVICES:
+            undo.append((torch.set_autocast_enabled, (device, torch.is_autocast_enabled(device))))
+            undo.append((torch.set_autocast_dtype, (device, torch.get_autocast_dtype(device))))
+        undo.append((torch.set_autocast_cache_enabled, (torch.is_autocast_cache_enabled(),)))
+        torch.autocast_increment_nesting()
+        undo.append((_restore_nesting, (torch.autocast_decrement_nesting(),)))
+
+
+def _restore_nesting(depth: int) -> None:
+    """Leave the autocast blocks that were not left; the outermost clears the cache of converted weights."""
+    torch.autocast_increment_nesting()
+    while torch.autocast_decrement_nesting() > depth:
+        pass  # the one just left was an autocast block's own
+    if depth == 0:
+        torch.clear_autocast_cache()
+
+
 # ---- the end of a transaction -----------------------------------------------------------------------------------
+
+_ATTEMPTS = 3
 
 
 def rollback(undo: UndoLog) -> None:
-    """Undo, last change first; every entry runs, then the first error among them is raised."""
+    """Undo, last change first; every entry runs, then the first error among them is raised.
+
+    An interrupt may come in the middle of an entry, so an entry is tried again, and leaves the log only after that.
+    """
     failure: BaseException | None = None
     while undo:
-        restore, arguments = undo.pop()
-        try:
-            restore(*arguments)
-        except BaseException as error:
-            failure = failure or error
+        restore, arguments = undo[-1]
+        for _ in range(_ATTEMPTS):
+            try:
+                restore(*arguments)
+                break
+            except BaseException as error:
+                failure = failure or error
+        undo.pop()
     if failure is not None:
         raise failure
-
-
-def recover(
-    listener: Listener | None,
-    error: BaseException,
-    undo: UndoLog,
-    resume: Callable[..., Any],
-    args: tuple[Any, ...] = (),
-    kwargs: Mapping[str, Any] | None = None,
-) -> Any:
-    """Roll back, then run the rest of the call eagerly: the result is the result of the call.
-
-    What is no ``Exception`` (an interrupt, an exit) is raised again instead. Called outside the handler that caught
-    ``error``, so an exception of the twin has the context it has in eager mode.
-    """
-    rollback(undo)
-    if not isinstance(error, Exception):
-        raise error
-    site = error.site if isinstance(error, Deopt) else None
-    listener = listener if _is_learnt_from(error) else None
-    # The trace holds the emitted frame, which holds the error; the twin may also raise this very object.
-    trace, error.__traceback__ = error.__traceback__, None
-    try:
-        result = resume(*args, **(kwargs or {}))
-    except BaseException:
-        if listener is not None:
-            listener.failed(site, error, False)
-        raise
-    if listener is not None:
-        error.__traceback__ = trace
-        try:
-            listener.failed(site, error, True)
-        finally:
-            error.__traceback__ = None
-    return result
 
 
 _PRINT = builtins.print
@@ -303,7 +295,7 @@ def begin_run() -> Hook:
     return _never if forced is None else forced.begin()
 
 
-def _is_learnt_from(error: BaseException) -> bool:
+def is_learnt_from(error: BaseException) -> bool:
     """Whether a failure is told to the listener: not a forced one that is to leave the graph in use."""
     forced = _forced.get()
     return forced is None or forced.learns or not forced.fired or not isinstance(error, Deopt)

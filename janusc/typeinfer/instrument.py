@@ -35,6 +35,7 @@ from janusc.frontend import build, parse
 from janusc.frontend.build import Template
 from janusc.frontend.duplicate import duplicate
 from janusc.frontend.parse import ParsedFunction
+from janusc.interrupts import is_interrupt
 from janusc.locks import make_lock
 from janusc.typeinfer.observe import Recorder
 from janusc.typeinfer.profile import Profile
@@ -80,6 +81,8 @@ class Instrumenter:
             template = self._template(function)
             return function if template is None else template.bind(function)
         except Exception as error:  # a fault of ours must not reach the user; their call runs as it is
+            if is_interrupt(error):
+                raise
             self.faults.setdefault(function.__qualname__, f"{type(error).__name__}: {error}")
             return function
 

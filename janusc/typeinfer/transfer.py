@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from janusc.interrupts import is_interrupt
+
 _LARGE = 1 << 18  # elements; above it a stand-in has no data
 
 
@@ -86,6 +88,8 @@ def apply(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grad: bo
         with torch.inference_mode(False), torch.set_grad_enabled(grad), torch.device("meta" if large else "cpu"):
             return function(*args, **kwargs)
     except Exception as error:  # whatever torch raises here, it only means that there is no sample
+        if is_interrupt(error):
+            raise
         raise NoSample(f"{type(error).__name__}: {error}") from None
 
 

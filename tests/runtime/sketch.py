@@ -1,5 +1,7 @@
 """Short ways to write graphs and chains by hand."""
 
+import dataclasses
+import functools
 import inspect
 import itertools
 
@@ -8,6 +10,7 @@ import torch
 from janusc.lowering.ir import FUNCTION, Chain, Const, Graph, Node, Segment, Value
 from janusc.lowering.ops import OPS
 from janusc.runtime.emit import emit
+from janusc.runtime.recovery import Rest
 from janusc.types import ANY, HostType, TensorType
 
 TENSOR = TensorType(torch.float32, (4,))
@@ -65,8 +68,8 @@ class Record:
 
 
 def emitted(function, chain, hosts=None, listener=None, **options):
-    """The executable of a chain made for ``function``."""
-    return emit(
+    """The executable of a chain made for ``function``; ``run`` finishes what it rolled back, as the wrapper does."""
+    executable = emit(
         chain,
         name=function.__name__,
         parameters=inspect.signature(function),
@@ -74,6 +77,17 @@ def emitted(function, chain, hosts=None, listener=None, **options):
         listener=listener,
         **options,
     )
+
+    @functools.wraps(executable.run)
+    def run(*args, **kwargs):
+        return finished(executable.run(*args, **kwargs))
+
+    return dataclasses.replace(executable, run=run)
+
+
+def finished(result):
+    """The result of a call that an executable has perhaps only rolled back."""
+    return result.finish() if type(result) is Rest else result
 
 
 def run_once(build, *args, objects=None, types=None, listener=None, twin=None):

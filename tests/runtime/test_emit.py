@@ -40,14 +40,17 @@ def test_the_text_of_a_function():
         "    try:\n"
         "        if factor is _jc_default: factor = __function__.__defaults__[-1]\n"
         "        if type(factor) is not float: return _jc_MISS\n"
-        "    except Exception:\n"
-        "        return _jc_MISS\n"
+        "    except Exception as _jc_caught:\n"
+        "        return _jc_missed(_jc_caught)\n"
         "    try:\n"
         f"        {name} = x * factor\n"
         f"        return {name}\n"
         "    except BaseException as _jc_caught:\n"
         "        _jc_error = _jc_caught\n"
-        "    return _jc_recover(_jc_listener, _jc_error, [], __function__, (x, factor))\n"
+        "    try:\n"
+        "        return _jc_give_up(_jc_listener, _jc_error, [], __function__, (x, factor))\n"
+        "    except BaseException as _jc_caught:\n"
+        "        return _jc_give_up(_jc_listener, _jc_caught, [], __function__, (x, factor))\n"
     )
 
 
@@ -114,7 +117,7 @@ def test_every_kind_of_parameter_and_the_way_back_to_the_function(call):
 
 
 def test_a_wrong_call_is_refused_before_the_body():
-    run = emitted(scale, single(scale, scaled)).run
+    run = emitted(scale, single(scale, scaled)).run.__wrapped__
     with pytest.raises(TypeError, match=r"scale\(\)") as caught:
         run(scale, 1, 2, 3)
     assert caught.value.__traceback__.tb_next is None
@@ -384,7 +387,8 @@ def test_emitted_lines_are_the_users_lines():
 
 
 def test_warnings_are_filed_under_the_given_module():
-    assert emitted(scale, single(scale, scaled), module="users.model").run.__globals__["__name__"] == "users.model"
+    run = emitted(scale, single(scale, scaled), module="users.model").run.__wrapped__
+    assert run.__globals__["__name__"] == "users.model"
 
 
 def test_a_use_before_the_definition_is_refused():

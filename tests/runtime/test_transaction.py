@@ -8,7 +8,8 @@ from sketch import Record, Sketch, emitted, run_once, single
 
 from janusc.lowering.ir import Tup
 from janusc.runtime import transaction as t
-from janusc.runtime.transaction import SAVES, force_abort, recover, rollback
+from janusc.runtime.recovery import recover
+from janusc.runtime.transaction import SAVES, force_abort, rollback
 from janusc.sentinels import MISS, UNBOUND
 
 
