@@ -1,7 +1,7 @@
 """Frames of janusc's own between the user's function and its caller, and how others count them.
 
-``warnings.warn(..., stacklevel=2)`` means the caller of the user's function. ``warnings`` and ``logging`` count no frame
-of the import system, which they know by the name of its file; so do the frames of functions marked here.
+``warnings.warn(..., stacklevel=2)`` means the caller of the user's function. ``warnings`` and ``logging`` count no
+frame of the import system, which they know by the name of its file; nor do they count those of functions marked here.
 """
 
 from __future__ import annotations

@@ -52,6 +52,6 @@ def _handler_code(handler: Any) -> types.CodeType | None:
     while hasattr(handler, "func"):  # functools.partial
         handler = handler.func
     if not hasattr(handler, "__code__"):
-        handler = getattr(handler, "__func__", getattr(type(handler), "__call__", None))
+        handler = getattr(handler, "__func__", None) or vars(type(handler)).get("__call__")
     code = getattr(handler, "__code__", None)
     return code if isinstance(code, types.CodeType) else None
