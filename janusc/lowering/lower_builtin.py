@@ -36,7 +36,7 @@ from janusc.lowering.classes import (
 from janusc.lowering.inert import is_inert
 from janusc.lowering.iterate import live_sequence, module_children, parameter_items, static_items
 from janusc.lowering.lower_expr import _check_formattable
-from janusc.lowering.lower_operator import binary, computed, is_mutated
+from janusc.lowering.lower_operator import binary, computed, is_mutated, refuse_raising
 from janusc.lowering.lower_state import note_read
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import HOST_VALUES, arg, emit, is_plain, is_stable, sample_of
@@ -154,7 +154,8 @@ def builtin_sample(lo: Lowering, function: Any, args: list[Any], kwargs: dict[st
                 raise lo.refuse_call(codes.OPAQUE_CALL, f"{function.__name__} of a tensor that requires grad")
             return _CONVERSIONS[function]
         return transfer.apply(function, tuple(samples), {k: sample_of(v) for k, v in kwargs.items()}, lo.grad)
-    except transfer.NoSample:
+    except transfer.NoSample as error:
+        refuse_raising(lo, error, *args, *kwargs.values())
         return _CONVERSIONS.get(function, UNKNOWN)
 
 

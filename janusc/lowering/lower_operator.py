@@ -146,12 +146,19 @@ def operator_sample(lo: Lowering, name: str, operands: tuple[Any, ...]) -> tuple
     try:
         samples = tuple(sample_of(v) for v in operands)
         result = transfer.apply(function, samples, {}, lo.grad)
-    except transfer.NoSample:
+    except transfer.NoSample as error:
+        refuse_raising(lo, error, *operands)
         return _guess(operands), name == "getitem"
     if isinstance(result, torch.Tensor):
         others = [s for s in samples if isinstance(s, torch.Tensor)]
         return result, name == "getitem" or transfer.shares_storage(result, others)
     return result, False
+
+
+def refuse_raising(lo: Lowering, error: Exception, *operands: Any) -> None:
+    """What raises on host values that are this call's own raises in this call: that is for ordinary Python to do."""
+    if is_stable(*operands) and not any(isinstance(v, Sym) and v.is_tensor for v in operands):
+        raise lo.refuse(codes.RAISES, f"{str(error).partition(':')[0]} on the values at hand")
 
 
 def _guess(operands: tuple[Any, ...]) -> Any:
