@@ -230,11 +230,6 @@ def test_a_finaliser_may_call_what_is_just_being_profiled_or_converted():
     assert calls == [[3.0, 3.0]] * 12
 
 
-def test_a_latch_is_held_against_its_own_thread():
-    latch = locks.make_latch()
-    assert latch.acquire(blocking=False) and not latch.acquire(blocking=False)
-
-
 # ---- processes
 
 
@@ -250,9 +245,8 @@ def in_child(work):
     return os.waitpid(child, 0)[1] == 0
 
 
-@pytest.mark.parametrize("make", [locks.make_lock, locks.make_latch])
-def test_a_lock_of_another_thread_is_open_in_a_forked_child(make):
-    lock, held, done = make(), threading.Event(), threading.Event()
+def test_a_lock_of_another_thread_is_open_in_a_forked_child():
+    lock, held, done = locks.make_lock(), threading.Event(), threading.Event()
 
     def hold():
         with lock:
