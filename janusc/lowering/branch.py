@@ -136,8 +136,13 @@ def freeze_containers(lo: Lowering, roots: Any) -> None:
                 for slot in [s for s in lo.store if s[0] == "local" and s[1] == frame.id]:
                     if lo.store[slot] is not root and isinstance(lo.store[slot], (ListV, DictV)):
                         realise(lo, lo.store[slot])
-            elif isinstance(part, (ListV, DictV)) and part.real is None and _is_realisable(part):
+            elif _is_followed(part) and _is_realisable(part):
                 realise(lo, part)
+
+
+def _is_followed(abstract: Any) -> bool:
+    """Whether it is known item by item."""
+    return isinstance(abstract, TupleV) or (isinstance(abstract, (ListV, DictV)) and abstract.real is None)
 
 
 def _is_realisable(abstract: Any) -> bool:

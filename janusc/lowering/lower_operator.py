@@ -393,8 +393,11 @@ def runtime_item(lo: Lowering, owner: Any, key: Any) -> Any:
     real = getattr(owner, "real", None)
     element = element_of(real) if real is not None and element is None else element
     if isinstance(key, (SliceV,)) or (isinstance(key, Known) and isinstance(key.value, slice)):
+        kind = {TupleV: tuple, ListV: list}.get(type(owner), getattr(owner, "pytype", None))
+        if kind not in (list, tuple):
+            raise lo.refuse(codes.SUBSCRIPT, "a slice of an object")
         result = emit(lo, ops.OPERATOR_READ, "getitem", (arg(lo, owner), arg(lo, key)), UNKNOWN, fresh=True)
-        return Sym(result.value, UNKNOWN, fresh=True, pytype=list, element=element)
+        return Sym(result.value, UNKNOWN, fresh=True, pytype=kind, element=element)
     sample = element.sample if isinstance(element, Sym) else UNKNOWN
     result = emit(lo, ops.OPERATOR_READ, "getitem", (arg(lo, owner), arg(lo, key)), sample)
     return typed_item(lo, result.value, element)

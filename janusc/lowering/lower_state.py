@@ -288,6 +288,11 @@ def write(lo: Lowering, slot: Slot, owner: Live, abstract: Any) -> None:
     lo.holders[slot] = owner
 
 
+def is_kept(lo: Lowering, made: Any) -> bool:
+    """Whether somebody outside holds, or will hold, what was made in the call."""
+    return id(made) in lo.tuples or any(p is made for slot in lo.written for p in parts(lo.store.get(slot)))
+
+
 def commit(lo: Lowering) -> None:
     """The WRITE nodes at the end of the body: everything written, on the real objects."""
     alias_guards(lo)

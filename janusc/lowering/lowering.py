@@ -68,6 +68,7 @@ class Lowering:
         self.reads: dict[tuple[str, Any], dict[Any, Live]] = {}
         self.written: dict[Slot, Live] = {}
         self.written_containers: list[Live] = []
+        self.tuples: dict[int, tuple[Any, Any]] = {}  # those that were built, by the identity of what is known of them
         self.written_lists: list[Any] = []  # changed too, and known at run time only
         self.written_keys: dict[Any, set[str]] = {}
         self.holders: dict[Slot, Live] = {}  # of every slot written so far, also in a part of the walk that was undone
@@ -146,13 +147,13 @@ class Lowering:
         """A point of the walk that ``rewind`` returns to."""
         followed = {id(p): p for v in self.store.values() for p in parts(v) if isinstance(p, (ListV, DictV))}
         contents = [(p, copy.copy(p.items), p.real) for p in followed.values()]
-        state = dict(self.written), list(self.written_containers), self.frame, self.loop_depth
+        state = dict(self.written), list(self.written_containers), dict(self.tuples), self.frame, self.loop_depth
         return self.store.snapshot(), self.builder.mark(), contents, state
 
     def rewind(self, point: tuple[Any, ...]) -> None:
         """Undo a part of the walk; reads and guards it made stay, and do no harm."""
-        store, nodes, contents, (written, containers, self.frame, self.loop_depth) = point
-        self.written, self.written_containers = dict(written), list(containers)
+        store, nodes, contents, (written, containers, tuples, self.frame, self.loop_depth) = point
+        self.written, self.written_containers, self.tuples = dict(written), list(containers), dict(tuples)
         self.store.restore(store)
         for container, items, real in contents:
             container.items, container.real = copy.copy(items), real

@@ -106,7 +106,7 @@ def check_bound(lo: Lowering, abstract: Sym) -> None:
 def realise(lo: Lowering, abstract: Any) -> Any:
     """Turn a followed list or dict (and those inside it) into a run-time object, once; other values as they are."""
     if isinstance(abstract, TupleV):
-        return TupleV(tuple(realise(lo, x) for x in abstract.items))
+        return realise_tuple(lo, abstract)
     if isinstance(abstract, (ListV, DictV)) and abstract.real is None:
         items = abstract.items if isinstance(abstract, ListV) else list(abstract.items.values())
         realised = [realise(lo, x) for x in items]
@@ -119,9 +119,21 @@ def realise(lo: Lowering, abstract: Any) -> Any:
             ops.BUILD, "value", (template,), (), (ANY,), lo.span() if lo.node is not None else None
         )
         kind: type = list if isinstance(abstract, ListV) else dict
-        element = realised[0] if realised else None
+        element = items[0] if items and isinstance(items[0], Sym) else None
         abstract.real = Sym(value, UNKNOWN, fresh=True, pytype=kind, element=element)
     return abstract
+
+
+def realise_tuple(lo: Lowering, abstract: TupleV) -> Any:
+    """A tuple is one object wherever it goes; one made in a branch or loop is seen from there only."""
+    if id(abstract) not in lo.tuples:
+        inside = TupleV(tuple(realise(lo, x) for x in abstract.items))
+        if not lo.builder.top_level or all(isinstance(x, Known) for x in inside.items):
+            return inside
+        span = lo.span() if lo.node is not None else None
+        (value,) = lo.builder.emit(ops.BUILD, "value", (arg(lo, inside),), (), (ANY,), span)
+        lo.tuples[id(abstract)] = abstract, Sym(value, UNKNOWN, pytype=tuple)
+    return lo.tuples[id(abstract)][1]
 
 
 def escape(lo: Lowering, abstract: Any) -> Arg:

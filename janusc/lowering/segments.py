@@ -36,7 +36,7 @@ from janusc.lowering.branch import cond, decide, specialise, truth
 from janusc.lowering.ir import FUNCTION, Arg, Chain, Graph, HostRange, Segment
 from janusc.lowering.live_ins import after_host, assigned_types, carry_over
 from janusc.lowering.lowering import Lowering
-from janusc.lowering.operands import SCALARS, escape, lift, sample_type
+from janusc.lowering.operands import SCALARS, arg, escape, lift, realise, sample_type
 from janusc.lowering.store import parts
 from janusc.lowering.worth import is_worth
 
@@ -236,7 +236,11 @@ class Walk:
         """The last segment: what the call returns, then the commit; False where it is not worth one."""
         lo = self.lo
         lo.node = self.current if self.current is not None else self.parsed.tree
-        value = escape(lo, result)
+        if isinstance(result, TupleV) and not lower_state.is_kept(lo, result):
+            result = TupleV(tuple(realise(lo, x) for x in result.items))
+            value = arg(lo, result)
+        else:
+            value = escape(lo, result)
         lower_state.commit(lo)
         guards, body = lo.builder.finish((value,))
         return self.add_segment(Segment(self.live_ins, guards, body, (), True, self.resume()))
