@@ -5,6 +5,7 @@ Each side of a ``cond`` has its own types; what the sides set differently become
 
 from __future__ import annotations
 
+import types as pytypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,12 +28,12 @@ from janusc.lowering.abstract import (
     Unbound,
 )
 from janusc.lowering.builder import Region
-from janusc.lowering.classes import check_lacks
+from janusc.lowering.classes import check_lacks, class_lookup
 from janusc.lowering.inert import is_inert
 from janusc.lowering.ir import Arg, Const, Value
 from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
 from janusc.lowering.operands import SCALARS, check_bound, escape, is_plain, realise, sample_type
-from janusc.lowering.store import parts
+from janusc.lowering.store import own_dict, parts
 from janusc.sentinels import UNBOUND
 from janusc.types import ANY, TensorType
 
@@ -177,6 +178,8 @@ def cond(lo: Lowering, node: Any, predicate: Sym, then: Callable[[], Any], orels
     (first, left, a), (second, right, b) = sides
     slots = [s for s in {**left, **right} if left.get(s) is not right.get(s) or left.get(s) is not before.get(s)]
     slots = [s for s in slots if s[0] != "local" or s[1] <= last_frame]
+    if [s for s in _made(left, before) if s in right] != [s for s in _made(right, before) if s in left]:
+        raise lo.refuse(codes.PARTIAL_WRITE, "what is assigned is in another order on each path")
     merge = Merge(lo, first, second)
     for slot in slots:
         merged = merge.values(
@@ -196,6 +199,11 @@ def cond(lo: Lowering, node: Any, predicate: Sym, then: Callable[[], Any], orels
     return result
 
 
+def _made(after: dict[Any, Any], before: dict[Any, Any]) -> list[Any]:
+    """The attributes and globals first assigned on one side, in order."""
+    return [s for s in after if s[0] in ("attr", "global") and s not in before]
+
+
 def _before(lo: Lowering, slot: Any, before: dict[Any, Any]) -> Any:
     """What a slot held where only the other side wrote it: for an object's attribute, what was read from outside."""
     if slot[0] == "local":
@@ -206,15 +214,28 @@ def _before(lo: Lowering, slot: Any, before: dict[Any, Any]) -> Any:
     if owner is None:
         raise lo.refuse(codes.PARTIAL_WRITE, f"{slot[2]} is written on one path only")
     lo.store.pop(slot, None)
-    if slot[0] == "attr":
+    from janusc.lowering.lower_state import note_read, raw_attr, read
+
+    own = own_dict(owner.sample)
+    if slot[0] == "attr" and own is not None and slot[2] in own:  # not of the class, or it would become the object's
+        note_read(lo, slot, owner)
+        return read(lo, raw_attr(lo, owner.value, "__dict__"), "item", slot[2], own[slot[2]], slot[2])
+    if slot[0] == "attr" and _is_kept_elsewhere(owner.sample, slot[2]):
         from janusc.lowering.lower_attr import live_attribute
 
         return live_attribute(lo, owner, slot[2])
-    from janusc.lowering.lower_state import read
 
     if slot[0] == "global" and slot[2] in owner.sample:
         return read(lo, owner.value, "item", slot[2], owner.sample[slot[2]], slot[2])
     raise lo.refuse(codes.PARTIAL_WRITE, f"{slot[2] or 'a variable'} is written on one path only")
+
+
+def _is_kept_elsewhere(obj: Any, name: str) -> bool:
+    """Whether an attribute is a registered buffer or in a slot of its object."""
+    state = own_dict(obj)
+    if issubclass(type(obj), torch.nn.Module):
+        return state is not None and name in state.get("_buffers", ())
+    return isinstance(class_lookup(type(obj), name), pytypes.MemberDescriptorType)
 
 
 class Merge:
@@ -225,6 +246,7 @@ class Merge:
         self.regions = (first, second)
         self.outputs: list[Value] = []
         self.pairs: list[tuple[Arg, Arg]] = []
+        self.tuples: list[tuple[TupleV, TupleV, TupleV]] = []
 
     def left(self) -> tuple[Arg, ...]:
         return tuple(a for a, _ in self.pairs)
@@ -238,7 +260,12 @@ class Merge:
         if isinstance(a, Known) and isinstance(b, Known) and type(a.value) is type(b.value) and a.value is b.value:
             return a
         if isinstance(a, TupleV) and isinstance(b, TupleV) and len(a.items) == len(b.items):
-            return TupleV(tuple(self.values(x, y) for x, y in zip(a.items, b.items)))
+            for left, right, merged in self.tuples:  # of two tuples that are one on each side comes one
+                if left is a and right is b:
+                    return merged
+            merged = TupleV(tuple(self.values(x, y) for x, y in zip(a.items, b.items)))
+            self.tuples.append((a, b, merged))
+            return merged
         return self.output(a, b)
 
     def output(self, a: Any, b: Any) -> Sym:
