@@ -6,10 +6,12 @@ Where a feature is missing, the answer is the cautious one.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 from torch.nn.modules import module as _module
 from torch.utils import _device
 
@@ -92,6 +94,29 @@ def without_overrides() -> Iterator[None]:
         yield
 
 
+def in_layers() -> bool:
+    """Whether a transform or a forward-mode level is open: tensors then carry more than rollback could restore."""
+    return in_transform() or getattr(forward_ad, "_current_level", -1) >= 0
+
+
+LAYERS_QUERY = f"{__name__}.{in_layers.__name__}"
+"""The dotted name of ``in_layers``, for graphs that change tensors from outside."""
+
+
+def is_watched() -> bool:
+    """Whether each torch call, saved tensor or line is seen by somebody: a mode, hooks, a tracer."""
+    if sys.gettrace() is not None or saved_hooks(True) is not None:
+        return True
+    return bool(dispatch_modes() or function_modes()) and watching_modes()
+
+
+WATCHED_QUERY = f"{__name__}.{is_watched.__name__}"
+"""The dotted name of ``is_watched``, for what follows ordinary Python, which may have let somebody watch."""
+
+unseen: Any = getattr(_C, "DisableTorchFunction", contextlib.nullcontext)
+"""A context in which no torch function mode or subclass sees what is asked of a tensor."""
+
+
 _HOOKS = (
     "_forward_hooks",
     "_forward_pre_hooks",
@@ -134,6 +159,10 @@ HOOK_TABLES = _HOOKS
 def global_hook_tables() -> tuple[Any, ...]:
     """The tables of hooks on all modules: filled and emptied in place."""
     return _GLOBAL_HOOKS
+
+
+BUFFER_HOOKS: Any = getattr(_module, "_global_buffer_registration_hooks", {})
+"""The table of hooks that see, and may replace, each buffer that is assigned to a module."""
 
 
 def has_hooks(module: torch.nn.Module) -> bool:

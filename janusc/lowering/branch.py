@@ -28,7 +28,7 @@ from janusc.lowering.abstract import (
     Unbound,
 )
 from janusc.lowering.builder import Region
-from janusc.lowering.classes import check_lacks, class_lookup
+from janusc.lowering.classes import MODULE_CONTAINERS, check_lacks, class_lookup
 from janusc.lowering.inert import is_inert
 from janusc.lowering.ir import Arg, Const, Value
 from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
@@ -36,8 +36,6 @@ from janusc.lowering.operands import SCALARS, check_bound, escape, is_plain, rea
 from janusc.lowering.store import own_dict, parts
 from janusc.sentinels import UNBOUND
 from janusc.types import ANY, TensorType
-
-_MODULE_CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.ParameterList)
 
 
 def test_site(lo: Lowering, node: Any) -> str:
@@ -73,7 +71,7 @@ def live_truth(lo: Lowering, value: Live) -> bool | Any:
 
         return length(lo, value)
     if hasattr(cls, "__bool__") or hasattr(cls, "__len__"):
-        if cls in _MODULE_CONTAINERS:
+        if cls in MODULE_CONTAINERS:
             from janusc.lowering.lower_builtin import length
 
             return truth(lo, length(lo, value))

@@ -8,6 +8,7 @@ dictionaries of the classes that the user wrote. Torch's own classes are taken a
 from __future__ import annotations
 
 import types as pytypes
+import weakref
 from typing import Any
 
 import torch
@@ -38,7 +39,8 @@ def overrides(cls: type, name: str, base: type) -> bool:
 
 def has_plain_class(obj: Any) -> bool:
     """Whether ``obj.__class__`` is the type of the object, which ``isinstance`` asks for too."""
-    return class_lookup(type(obj), "__class__") is object.__dict__["__class__"]
+    cls = type(obj)
+    return class_lookup(cls, "__class__") is object.__dict__["__class__"] and cls not in weakref.ProxyTypes
 
 
 def check_lacks(lo: Lowering, cls: type, *names: str) -> None:
@@ -102,6 +104,18 @@ def special_method(lo: Lowering, owner: Live, name: str) -> Any:
     if type(cls) is not type and overrides(type(cls), "__getattribute__", type):
         raise lo.refuse(codes.ATTRIBUTE, f"{name} of a class with a metaclass")
     return BoundV(class_function(lo, cls, name, found), owner)
+
+
+MODULE_CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.ParameterList)
+
+
+def keeps_method(lo: Lowering, cls: type, name: str, bases: tuple[type, ...]) -> bool:
+    """Whether a class has a special method as one of torch's containers has it; guarded to stay so."""
+    found = class_lookup(cls, name)
+    if not any(issubclass(cls, base) and found is class_lookup(base, name) for base in bases):
+        return False
+    check_lacks(lo, cls, name)
+    return True
 
 
 def is_module_getattr(found: Any) -> bool:

@@ -10,6 +10,7 @@ import torch
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, PartsV, Sym, TupleV
+from janusc.lowering.classes import MODULE_CONTAINERS, keeps_method
 from janusc.lowering.inert import is_plain_enum
 from janusc.lowering.ir import Const
 from janusc.lowering.lower_state import check_once, module_entry, note_read, read
@@ -85,10 +86,10 @@ def live_items(lo: Lowering, owner: Live) -> list[Any] | None:
         return live_sequence(lo, owner) if len(sample) <= UNROLL_BUDGET and not _all_tensors(sample) else None
     if type(sample) is dict:
         return [Known(k) for k in live_dict_items(lo, owner)]
-    if issubclass(type(sample), torch.nn.Module) and _iterates_children(type(sample)):
+    if keeps_method(lo, type(sample), "__iter__", MODULE_CONTAINERS[:3]):
         names, children = module_children(lo, owner)
         return [Known(n) for n in names] if issubclass(type(sample), torch.nn.ModuleDict) else children
-    if issubclass(type(sample), torch.nn.ParameterList):
+    if keeps_method(lo, type(sample), "__iter__", MODULE_CONTAINERS[3:]):
         return parameter_items(lo, owner)
     raise lo.refuse(codes.ITERATION, f"iteration over {type(sample).__qualname__}")
 
@@ -96,11 +97,6 @@ def live_items(lo: Lowering, owner: Live) -> list[Any] | None:
 def _all_tensors(sample: Any) -> bool:
     """Lists of tensors of this length are better left to a run-time loop."""
     return len(sample) > 8 and all(type(v) is torch.Tensor for v in sample)
-
-
-def _iterates_children(cls: type) -> bool:
-    containers = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
-    return any(issubclass(cls, c) and cls.__iter__ is c.__iter__ for c in containers)
 
 
 def refuse_changed(lo: Lowering, owner: Live) -> None:

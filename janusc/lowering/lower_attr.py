@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from janusc import torch_private
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import (
     UNKNOWN,
@@ -315,6 +316,9 @@ def set_attribute(lo: Lowering, owner: Any, name: str, abstract: Any) -> None:
         if name in sample._buffers and not (isinstance(abstract, Sym) and abstract.is_tensor):
             raise lo.refuse(codes.ASSIGNMENT, f"buffer {name} is replaced by something else")
         if name in sample._buffers:
+            if torch_private.BUFFER_HOOKS:
+                raise lo.refuse(codes.HOOKS, f"hooks see the assignment of the buffer {name}")
+            check_once(lo, "empty", (lo.builder.ref(torch_private.BUFFER_HOOKS, "buffer_hooks"),), "hooks on buffers")
             lo.memo.setdefault((owner.value, "buffers", name), live_attribute(lo, owner, name))
     elif overrides(cls, "__setattr__", object):
         raise lo.refuse(codes.ASSIGNMENT, f"{cls.__qualname__} defines __setattr__")

@@ -406,16 +406,14 @@ def runtime_item(lo: Lowering, owner: Any, key: Any) -> Any:
 def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
     """An item of an existing list, tuple, dict or module container, by path where the key is fixed."""
     from janusc.lowering.branch import concretise
-    from janusc.lowering.classes import special_method
+    from janusc.lowering.classes import MODULE_CONTAINERS, keeps_method, special_method
     from janusc.lowering.lower_call import call
     from janusc.lowering.lower_expr import literal_key
     from janusc.lowering.operands import typed_item
 
     sample = owner.sample
     if type(sample) not in (list, tuple, dict):
-        if issubclass(
-            type(sample), (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.ParameterList)
-        ):
+        if keeps_method(lo, type(sample), "__getitem__", MODULE_CONTAINERS):
             from janusc.lowering.parts import module_item
 
             return module_item(lo, owner, key)

@@ -13,7 +13,7 @@ from janusc.lowering.abstract import Frame, IterableV, Known, Live, Sym, Unbound
 from janusc.lowering.ir import Arg, Const, Value
 from janusc.lowering.lowering import Lowering, expression
 from janusc.lowering.namespaces import ANY_KEY, REGISTERED, namespaces, refuse_stale
-from janusc.lowering.operands import check_bound, escape, known_arg, lift, sample_type
+from janusc.lowering.operands import SCALARS, check_bound, escape, known_arg, lift, sample_type
 from janusc.lowering.store import Slot, parts
 
 # ---- reads by path
@@ -142,6 +142,8 @@ def load_global(lo: Lowering, frame: Frame, name: str) -> Any:
         if not frame.is_library:
             note_read(lo, slot, Live(raw_attr(lo, frame.function.value, "__globals__"), names))
         return value
+    if frame.is_library and name in names and type(names[name]) in (*SCALARS, type(None)):
+        return library_flag(lo, names, name)
     if frame.is_library:
         return fixed(lo, names[name] if name in names else getattr(builtins, name), name)
     owner = raw_attr(lo, frame.function.value, "__globals__")
@@ -163,6 +165,16 @@ def lower_builtin_name(lo: Lowering, name: str) -> Any:
         held = raw_attr(lo, lo.builder.ref(builtins), name)
         lo.check("is", (held, known_arg(lo, value)), name, lo.span())
     return Known(value)
+
+
+def library_flag(lo: Lowering, names: dict[str, Any], name: str) -> Any:
+    """A number or text among the globals of torch's own files: a setting, which may change."""
+    memo = (id(names), "flag", name)
+    if memo not in lo.memo:
+        ref = lo.builder.ref(names, "globals_of_torch")
+        value = lo.builder.guard(ops.READ_ITEM, "", (ref, Const(name)), sample_type(names[name]), lo.span())
+        lo.memo[memo] = lift(lo, names[name], value, name)
+    return lo.memo[memo]
 
 
 def fixed(lo: Lowering, sample: Any, name: str) -> Any:

@@ -29,6 +29,8 @@ def call_torch(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, A
     assert dotted is not None
     name = torch_table.last_name(dotted)
     if function in (torch.is_tensor,) and args:
+        if isinstance(args[0], Sym) and (args[0].pytype is None or args[0].maybe_unbound):
+            raise lo.refuse_call(codes.OPAQUE_CALL, "is_tensor of a value of no certain type")
         return Known(isinstance(args[0], Sym) and args[0].is_tensor)
     _check_arguments(lo, name, args, kwargs)
     if _is_given(kwargs.get("out")):

@@ -6,12 +6,13 @@ from typing import Any
 
 import torch
 
+from janusc import torch_private
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import Sym
 from janusc.lowering.ir import Arg, Op, Value
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.store import parts
-from janusc.types import TensorType
+from janusc.types import HostType, TensorType
 
 
 def write_tensor(
@@ -34,6 +35,7 @@ def protect(lo: Lowering, owner: Sym, others: list[Any]) -> None:
     """What must be there before a tensor is changed: for one made in this transaction, nothing."""
     if owner.fresh:
         return
+    check_layers(lo)
     involved = [owner, *(p for o in others for p in tensors_in(o))]
     if lo.grad and any(isinstance(t.sample, torch.Tensor) and t.sample.requires_grad for t in involved):
         raise lo.refuse(
@@ -47,6 +49,15 @@ def protect(lo: Lowering, owner: Sym, others: list[Any]) -> None:
         raise lo.refuse(codes.HISTORY, "a tensor from outside was changed in place with its history")
     lo.check("plain_write", tuple(t.value for t in involved), site, lo.span())
     lo.builder.emit(ops.SAVE, "tensor", (owner.value,), (), (), lo.span())
+
+
+def check_layers(lo: Lowering) -> None:
+    """No transform or forward-mode level is open: what a tensor carries for them can't be put back."""
+    memo = ("torch", "layers", "")
+    if memo not in lo.memo:
+        lo.memo[memo] = True
+        found = lo.builder.guard(ops.BUILTIN_READ, torch_private.LAYERS_QUERY, (), HostType("bool"), lo.span())
+        lo.check("false", (found,), "no transform of torch.func, no forward-mode level", lo.span())
 
 
 def tensors_in(abstract: Any) -> list[Sym]:

@@ -226,10 +226,11 @@ def guard_type(lo: Lowering, value: Value, cls: type, what: str) -> None:
 
 
 def is_code_like(sample: Any) -> bool:
-    kinds = (type, pytypes.ModuleType, pytypes.BuiltinFunctionType, pytypes.MethodDescriptorType)
+    kinds = (type, pytypes.ModuleType, pytypes.MethodDescriptorType)
     return (
         issubclass(type(sample), (*kinds, *_TORCH_LITERALS))  # isinstance would ask the object
         or (issubclass(type(sample), enum.Enum) and is_plain_enum(type(sample)))
+        or (type(sample) is pytypes.BuiltinFunctionType and isinstance(sample.__self__, (*kinds, type(None))))
         or sample is Ellipsis
         or torch_table.torch_name(sample) is not None
     )

@@ -14,6 +14,7 @@ from typing import Any
 
 import gast
 
+from janusc import torch_private
 from janusc.diagnostics import Diagnostic, Refusal
 from janusc.frontend import names
 from janusc.frontend.parse import ParsedFunction
@@ -39,6 +40,7 @@ from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS, arg, escape, lift, realise, sample_type
 from janusc.lowering.store import parts
 from janusc.lowering.worth import is_worth
+from janusc.types import HostType
 
 
 @dataclass(frozen=True)
@@ -353,6 +355,8 @@ class Walk:
         lo.frame.function = Live(lo.builder.parameter(), self.function)
         lo.node = after.statements[0]
         lo.segment_site = lo.site(lo.node, "after")
+        watched = lo.builder.guard(ops.BUILTIN_READ, torch_private.WATCHED_QUERY, (), HostType("bool"), lo.span())
+        lo.check("false", (watched,), "nobody watches torch", lo.span())
         live_ins = [FUNCTION]
         seen = assigned_types(self.parsed, after.statements, self.profile)
         for name in sorted(after.later & (after.changed | after.held.keys())):

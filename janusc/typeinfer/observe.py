@@ -101,6 +101,8 @@ class Recorder:
     def _module(self, target: torch.nn.Module) -> Any:
         if marks.is_opaque(target) or marks.is_opaque(type(target)):
             return target
+        if type(target).__getattribute__ is not object.__getattribute__:  # to ask for its forward would be noticed
+            return target
         forward = target.forward
         twin = self._method(forward) if type(forward) is types.MethodType else forward
         # a library's layer keeps its own call: only user code is worth a detour around Module.__call__
@@ -117,6 +119,9 @@ def is_user_function(function: Any) -> bool:
 def observed_type(value: Any) -> Type:
     """The type of a value for the profile; a value whose type can't be told in full gets its class."""
     try:
+        if torch_private.function_modes():  # they would see what is asked
+            with torch_private.unseen():
+                return type_of(value)
         return type_of(value)
     except (ValueError, RuntimeError):  # an int too long to print, a tensor without a readable shape
         return HostType(type_name(type(value)))
