@@ -296,9 +296,12 @@ def _exception_facts(error: BaseException) -> dict[str, Fact]:
     snapshot.visit("exception arguments", list(error.args))
     snapshot.visit("exception attributes", dict(vars(error)))
     facts: dict[str, Fact] = {"exception": type(error).__name__, "exception line": None, **snapshot.facts}
-    for frame in traceback.extract_tb(error.__traceback__):
-        facts["exception line"] = _location(frame.filename, frame.lineno or 0) or facts["exception line"]
+    frames = [(f.f_code.co_name, _location(f.f_code.co_filename, n)) for f, n in traceback.walk_tb(error.__traceback__)]
+    places = [(name, place) for name, place in frames if place is not None]
+    if places:
+        facts["exception line"] = places[-1][1]
     facts["exception chain"] = tuple(f"{how} {type(e).__name__}{scrub(repr(e.args))}" for how, e in _chain(error))
+    facts["exception frames"] = " > ".join(f"{name} {place}" for name, place in places)
     return facts
 
 

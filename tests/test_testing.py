@@ -154,6 +154,10 @@ def reset_state(function):
     function.__closure__[0].cell_contents[0] = 0
 
 
+def through_another_frame(f):
+    return lambda x: f(x)
+
+
 def elsewhere(error):
     raise type(error)(*error.args)
 
@@ -235,6 +239,7 @@ MUTANTS = {
     "exception invented": (picky, -ONES, before(lambda f, x: {}[1]), r"exception differs\n.*None\n.*KeyError"),
     "exception type": (picky, ONES, raising(other_type), r"exception differs"),
     "exception arguments": (picky, ONES, raising(other_arguments), r"exception arguments\[1\] differs"),
+    "exception frames": (picky, ONES, through_another_frame, r"exception frames differs"),
     "exception line": (picky, ONES, raising(elsewhere_unchained), r"exception line differs"),
     "exception chain": (picky, ONES, raising(elsewhere), r"in this call also: exception chain"),
     "grad mode": (affine, ONES, before(lambda f, x: torch.set_grad_enabled(False)), r"grad mode differs"),

@@ -1,7 +1,8 @@
-"""Simple statements, and ``with`` over torch's own context managers."""
+"""Simple statements, and ``with`` over torch's own context managers and over objects of the user's."""
 
 from __future__ import annotations
 
+import contextlib
 import types as pytypes
 from typing import Any
 
@@ -9,13 +10,16 @@ import gast
 import torch
 
 from janusc.lowering import codes, ops
-from janusc.lowering.abstract import Known, Live, Sym, Unbound
+from janusc.lowering.abstract import BoundV, Known, Live, Sym, Unbound
+from janusc.lowering.assign import assign
 from janusc.lowering.branch import concretise
+from janusc.lowering.classes import class_function, class_lookup
 from janusc.lowering.ir import Arg, Value
 from janusc.lowering.lower_state import read
 from janusc.lowering.lowering import Lowering, statement
 from janusc.lowering.operands import arg
 from janusc.lowering.store import map_abstract, parts
+from janusc.typeinfer import callees
 
 _GRAD_MODES = {torch.no_grad: False, torch.enable_grad: True, torch.inference_mode: False}
 _AUTOCAST = (torch.autocast, torch.amp.autocast, torch.cpu.amp.autocast_mode.autocast, torch.cuda.amp.autocast)
@@ -55,9 +59,16 @@ def enter(lo: Lowering, node: Any, items: list[Any]) -> None:
         lo.block(node.body)
         return
     item, *rest = items
+    if not isinstance(item.context_expr, gast.Call):
+        enter_object(lo, node, item, rest)
+        return
+    function = lo.expr(item.context_expr.func)
+    if called(function) is contextlib.nullcontext:
+        enter_nothing(lo, node, item, rest)
+        return
     if item.optional_vars is not None:
         raise lo.refuse(codes.CONTEXT, "with … as")
-    manager, grad = make_manager(lo, item.context_expr)
+    manager, grad = make_manager(lo, item.context_expr, function)
     region = lo.builder.open_region()
     outer, lo.grad = lo.grad, lo.grad if grad is None else grad
     try:
@@ -79,6 +90,38 @@ def enter(lo: Lowering, node: Any, items: list[Any]) -> None:
     for slot, held in list(lo.store.items()):
         if any(isinstance(part, Sym) and part.value in renamed for part in parts(held)):
             lo.store[slot] = map_abstract(held, change)
+
+
+def enter_nothing(lo: Lowering, node: Any, item: Any, rest: list[Any]) -> None:
+    """``nullcontext(value)``."""
+    call = item.context_expr
+    if call.keywords or len(call.args) > 1 or any(isinstance(a, gast.Starred) for a in call.args):
+        raise lo.refuse(codes.CONTEXT, "nullcontext with keywords")
+    value = lo.expr(call.args[0]) if call.args else Known(None)
+    if item.optional_vars is not None:
+        assign(lo, item.optional_vars, value)
+    enter(lo, node, rest)
+
+
+def enter_object(lo: Lowering, node: Any, item: Any, rest: list[Any]) -> None:
+    """The way on which nothing is raised: what the manager's own methods do, before and after the block."""
+    from janusc.lowering.lower_call import call
+
+    held = lo.expr(item.context_expr)
+    begin, end = (manager_method(lo, held, name) for name in ("__enter__", "__exit__"))
+    value = call(lo, begin, [], {})
+    if item.optional_vars is not None:
+        assign(lo, item.optional_vars, value)
+    enter(lo, node, rest)
+    call(lo, end, [Known(None)] * 3, {})
+
+
+def manager_method(lo: Lowering, held: Any, name: str) -> BoundV:
+    """A method of a context manager, found on its class as ``with`` does."""
+    method = class_lookup(type(held.sample), name) if isinstance(held, Live) else None
+    if not isinstance(method, pytypes.FunctionType) or callees.is_torch_code(method.__code__):
+        raise lo.refuse(codes.CONTEXT, "a context manager made elsewhere")
+    return BoundV(class_function(lo, type(held.sample), name, method), held)
 
 
 def exported(lo: Lowering, abstracts: list[Any], region: Any) -> tuple[tuple[Arg, ...], dict[Value, Value]]:
@@ -106,13 +149,14 @@ def cloned(lo: Lowering, function: Any) -> Any:
     return type(manager)
 
 
-def make_manager(lo: Lowering, node: Any) -> tuple[Arg, bool | None]:
-    """The context manager as an argument, and the grad mode it sets, if it does."""
-    if not isinstance(node, gast.Call):
-        raise lo.refuse(codes.CONTEXT, "a context manager made elsewhere")
-    function = lo.expr(node.func)
-    target = function.value if isinstance(function, Known) else function.sample if isinstance(function, Live) else None
-    target = cloned(lo, function) or target
+def called(function: Any) -> Any:
+    """The object that a known or live callable is."""
+    return function.value if isinstance(function, Known) else function.sample if isinstance(function, Live) else None
+
+
+def make_manager(lo: Lowering, node: Any, function: Any) -> tuple[Arg, bool | None]:
+    """The context manager that a call makes, as an argument, and the grad mode it sets, if it does."""
+    target = cloned(lo, function) or called(function)
     args = [lo.expr(a) for a in node.args]
     kwargs = {k.arg: lo.expr(k.value) for k in node.keywords}
     if target in _GRAD_MODES and not args and not kwargs:
