@@ -21,6 +21,7 @@ from statistics import median
 from typing import Any
 
 import torch
+from guards import table, time_guards
 from models import guarded, mlp
 from timing import Timing, processor_name, time_calls
 from torch import Tensor
@@ -35,6 +36,7 @@ PROCESSES = 3  # fresh ones for each conversion that is timed
 SHARE_OF_TORCH_COMPILE = 0.2
 SHARE_OF_EAGER = 0.5
 LENET_SECONDS = 1.0
+GUARD_NANOSECONDS = 100
 SHORT, LONG = 10, 200
 SAME_WITHIN = 1.3  # two conversion times count as the same below this ratio: they vary so much from run to run
 LSTM_GRAPHS = 2
@@ -181,6 +183,27 @@ def measure_guards() -> Section:
     return Section("cached calls, by what is guarded", lines)
 
 
+def measure_guard_kinds() -> Section:
+    """What a guard of each kind costs."""
+    found = []
+    for make, x in ((guarded.Submodules, torch.ones(4)), (guarded.Mixed, torch.ones(2, 4))):
+        converted = convert(make())
+        for _ in range(WARM_CALLS):
+            converted(x)
+        check_converted(make.__name__, converted)
+        found += time_guards(converted, (converted, x))
+    kinds = {guard.kind for guard in found}
+    costs = {kind: median(guard.nanoseconds for guard in found if guard.kind == kind) for kind in kinds}
+    dearest = max(costs, key=lambda kind: costs[kind])
+    requirement = Requirement(
+        "dearest kind of guard: ns",
+        f"<= {GUARD_NANOSECONDS}",
+        f"{costs[dearest]:.0f} ({dearest})",
+        costs[dearest] <= GUARD_NANOSECONDS,
+    )
+    return Section("one guard, by kind", table(found), [requirement])
+
+
 def probe_lenet() -> dict[str, float]:
     """Convert LeNet's forward; runs in a process of its own."""
     torch.manual_seed(0)
@@ -290,7 +313,7 @@ def main() -> int:
         print(json.dumps(PROBES[options.probe]()))
         return 0
     mlps = [measure_mlp(width, grad) for width in (mlp.NARROW, mlp.WIDE) for grad in (False, True)]
-    sections = [measure_add_one(), *mlps, measure_guards()]
+    sections = [measure_add_one(), *mlps, measure_guards(), measure_guard_kinds()]
     sections.append(measure_conversions())
     text = report(sections)
     print(text, end="")

@@ -41,3 +41,25 @@ class Submodules(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = self.act4(self.act3(self.act2(self.act1(x))))
         return self.act8(self.act7(self.act6(self.act5(x))))
+
+
+FACTOR = 2
+
+
+class Mixed(nn.Module):
+    """Something of each kind: flags, numbers, tables, buffers that are written, globals and defaults."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.norm, self.drop = nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.5)
+        self.scales, self.names, self.mode = [1.0, 2.0, 3.0], {"low": 1, "high": 2}, "high"
+
+    def forward(self, x: Tensor, repeats: int = 2) -> Tensor:
+        x = self.drop(self.norm(self.linear(x))) * FACTOR
+        for scale in self.scales:
+            x = x * scale
+        if self.mode == "high":
+            x = x + self.names[self.mode]
+        for _ in range(repeats):
+            x = x + 1
+        return x

@@ -130,3 +130,39 @@ def test_folding_reaches_regions_and_guards():
     """
     assert "print(-1)" in print_graph(in_body(folding, text))
     same(in_guards(folding, "%4: int = builtin max(2, 3)\nreturn (%4)"), "return (3)")
+
+
+# flags
+
+
+@pytest.mark.parametrize("target, literal", [("true", True), ("false", False)])
+def test_a_guarded_flag_is_asked_for_once(target, literal):
+    text = f"""
+        assert type(%3, &bool)
+        %4: bool = operator not_(%3)
+        assert {target}(%3, site='f')
+        assert {target}(%3, site='g')
+        return (%0, %4)
+    """
+    once = f"""
+        assert is(%3, {literal}, site='f')
+        %4: bool = operator not_({literal})
+        return (%0, %4)
+    """
+    same(in_guards(constants, text), once)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "assert type(%1, &cls)\nassert true(%1)\nreturn (%0)",  # truth of another type is no identity
+        "assert true(%3)\nreturn (%0)",  # its type is not known
+    ],
+)
+def test_what_may_be_no_flag_is_asked_as_before(text):
+    unchanged(constants, text, in_guards)
+
+
+def test_a_flag_that_must_be_both_is_never_right():
+    text = "assert type(%3, &bool)\nassert true(%3)\nassert false(%3)\nreturn (%0)"
+    same(in_guards(constants, text), "assert is(%3, True)\nassert false(%3)\nreturn (%0)")

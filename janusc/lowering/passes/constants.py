@@ -14,6 +14,20 @@ After::
     assert equals(%3, False)
     %4: tensor = torch torch.nn.functional.relu(%0, inplace=False)
     return (%4)
+
+A guarded flag is such a literal: where the guards ask for the type of a boolean and then for its truth, they ask once
+which of the two it is.
+
+Before::
+
+    %2: bool = read.item [training](%1)
+    assert type(%2, &bool)
+    assert true(%2, site='f')
+
+After::
+
+    %2: bool = read.item [training](%1)
+    assert is(%2, True, site='f')
 """
 
 from __future__ import annotations
@@ -25,17 +39,41 @@ import torch
 
 from janusc.lowering.ir import Arg, Const, Graph, Node, Segment, Tup, Value, inputs_of, values_of
 from janusc.lowering.rewrite import Fuel, keep_if_same, substitute, substitute_all
+from janusc.types import HostType
 
 SINGLETONS = (bool, type(None), type(Ellipsis), torch.dtype, torch.layout, torch.memory_format)
 SMALL_INTEGERS = range(-5, 257)  # CPython keeps one object for each
 Known = dict[Value, Arg]
+_BOOL = HostType("bool")
 
 
 def constants(segment: Segment, fuel: Fuel) -> Segment:
     """The segment with asserted literals in place of the values they were asserted of."""
-    guards = _propagate(segment.guards, {}, fuel)
+    guards = _propagate(_flags(segment.guards, fuel), {}, fuel)
     known = _bound(segment.body, zip(segment.body.params, guards.outputs), fuel)
     return replace(segment, guards=guards, body=_propagate(segment.body, known, fuel))
+
+
+def _flags(graph: Graph, fuel: Fuel) -> Graph:
+    """The truth of a boolean asserted where its type is, so that nothing sees another object in between."""
+    typed = {node.args[0] for node in graph.nodes if node.op.name == "assert" and node.target == "type"}
+    truths: dict[Arg, Node] = {}
+    merged: set[int] = set()
+    for node in graph.nodes:
+        if node.op.name == "assert" and node.target in ("true", "false") and node.args[0] in typed:
+            value = node.args[0]
+            first = truths.get(value, node)
+            if isinstance(value, Value) and value.type == _BOOL and first.target == node.target and fuel.spend():
+                truths[value] = first
+                merged.add(id(node))
+    if not truths:
+        return graph
+    nodes = [node for node in graph.nodes if id(node) not in merged]
+    for index, node in enumerate(nodes):
+        truth = truths.get(node.args[0]) if node.op.name == "assert" and node.target == "type" else None
+        if truth is not None:
+            nodes[index] = replace(truth, target="is", args=(node.args[0], Const(truth.target == "true")))
+    return replace(graph, nodes=tuple(nodes))
 
 
 def _propagate(graph: Graph, known: Known, fuel: Fuel) -> Graph:
