@@ -293,6 +293,8 @@ class _Entry:
             writer.line("_jc_flush_prints(_jc_prints)")
         if segment.returns and not direct:
             writer.line(f"return {result}")
+        elif keeps_undo and not direct:
+            writer.line("del _jc_undo")  # what was replaced or removed may go
 
     def _body(self, segment: Segment, direct: bool) -> str:
         """The nodes and what comes out of them; returns the name of the result."""
