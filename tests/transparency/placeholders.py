@@ -112,9 +112,8 @@ def stand_ins_are_not_seen():
     return (f, [(torch.full((2,), float(i), requires_grad=True),) for i in (1, 1, 1, 2, 3)], seen)
 
 
-@program()
-def objects_that_notice_reads():
-    seen = []
+def noticing(seen):
+    """An object and a dictionary that write down what is asked of them."""
 
     class Lazy:
         @property
@@ -165,7 +164,13 @@ def objects_that_notice_reads():
             seen.append(("get", k))
             return d
 
-    values, d = (Lazy(), D(a=1))
+    return Lazy(), D(a=1)
+
+
+@program()
+def objects_that_notice_reads():
+    seen = []
+    values, d = noticing(seen)
 
     def f(x):
         y = torch.tanh(x)
