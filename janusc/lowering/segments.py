@@ -304,7 +304,7 @@ class Walk:
         for statement in statements:
             key = id(statement)
             if key not in self.loaded:
-                self.loaded[key] = names.loads([statement])
+                self.loaded[key] = names.loads([statement]) | names.deletes([statement])
             found |= self.loaded[key]
         return frozenset(found)
 

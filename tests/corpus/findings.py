@@ -1,5 +1,6 @@
 """Programs that generated ones have been reduced to: each behaved differently once."""
 
+import collections
 import random
 
 import torch
@@ -258,3 +259,29 @@ def dimensions_unpacked():
 
     shapes = ((2, 3), (2, 3), (2, 3), (2, 3, 4), (2, 4), (5,), (2, 3))
     return f, [(torch.ones(shape),) for shape in shapes]
+
+
+@program()
+def parameter_that_is_only_deleted():
+    def f(x, rows):
+        rows.rotate(1)
+        y = torch.relu(rows[-1])
+        rows.rotate(1)
+        z = y * 2
+        del x
+        return z
+
+    return f, [(ONE, collections.deque([ONE, -ONE])) for _ in range(4)]
+
+
+@program()
+def parameter_deleted_on_one_way():
+    def f(x, rows, flag):
+        rows.rotate(1)
+        y = torch.relu(rows[0])
+        if flag:
+            del x
+            return y
+        return y, x
+
+    return f, [(ONE, collections.deque([ONE, -ONE]), flag) for flag in (False, False, False, True, True, False)]
