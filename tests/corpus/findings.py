@@ -278,7 +278,7 @@ def parameter_that_is_only_deleted():
 def parameter_deleted_on_one_way():
     def f(x, rows, flag):
         rows.rotate(1)
-        y = torch.relu(rows[0])
+        y = torch.relu(x) + 1
         if flag:
             del x
             return y
