@@ -18,6 +18,7 @@ from janusc.lowering.ir import Chain, Effect, Segment
 from janusc.lowering.lower import lower
 from janusc.lowering.passes.pipeline import optimise
 from janusc.lowering.segments import HostStatements
+from janusc.once import uncounted_warnings
 from janusc.options import Options
 from janusc.runtime.emit import emit
 from janusc.runtime.interpreter import run_chain
@@ -56,7 +57,7 @@ def convert(
     signature = signature_of(function)
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
-    with silenced():
+    with silenced(), uncounted_warnings():
         lowered = lower(parsed, function, bound.arguments, profile, original_of, marks.is_opaque)
     chain = optimise(lowered.chain, enabled=options.passes)
     hosts = {h.key: _outlined(parsed, h) for h in lowered.hosts}

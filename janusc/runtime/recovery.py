@@ -6,15 +6,14 @@ the emitted function finishes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Protocol
 
-import torch
-
 from janusc.frames import uncounted
 from janusc.interrupts import is_interrupt
+from janusc.once import uncounted_warnings
 from janusc.runtime.transaction import Deopt, UndoLog, is_learnt_from, rollback
 from janusc.sentinels import MISS
 
@@ -65,7 +64,7 @@ class Rest:
             site = error.site if isinstance(error, Deopt) else None
             try:
                 if gave_warning(error):
-                    with warning_again():
+                    with uncounted_warnings():  # torch has counted the one that was not shown
                         result = resume(*args, **kwargs)
                 else:
                     result = resume(*args, **kwargs)
@@ -155,14 +154,3 @@ _NO_REGISTRY = "'registry' must be a dict or None"
 def gave_warning(error: BaseException) -> bool:
     """Whether the graph failed because a torch operation in it warned."""
     return type(error) is TypeError and _NO_REGISTRY in str(error)
-
-
-@contextmanager
-def warning_again() -> Iterator[None]:
-    """Let torch give again what it gives once per process: it has counted the warning that was not shown."""
-    before = torch.is_warn_always_enabled()
-    torch.set_warn_always(True)
-    try:
-        yield
-    finally:
-        torch.set_warn_always(before)
