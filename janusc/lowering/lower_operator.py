@@ -64,8 +64,16 @@ def binary(lo: Lowering, name: str, left: Any, right: Any) -> Any:
         if _virtual(left):
             return ListV(left.items * right.value)
     if name == "mod" and isinstance(left, Known) and isinstance(left.value, str):
-        raise lo.refuse(codes.FORMAT, "%-formatting of values that vary")
+        return percent_format(lo, left, right)
     return computed(lo, name, left, right)
+
+
+def percent_format(lo: Lowering, left: Known, right: Any) -> Any:
+    """``"%.3f" % x``, of values whose text and number are Python's or torch's own business."""
+    items = right.items if isinstance(right, TupleV) else [right]
+    if type(left.value) is not str or not all(is_plain(x) and not isinstance(x, (TupleV, SliceV)) for x in items):
+        raise lo.refuse(codes.FORMAT, "%-formatting of objects")
+    return emit(lo, ops.OPERATOR, "mod", (arg(lo, left), arg(lo, right)), "")
 
 
 def _virtual(value: Any) -> bool:
