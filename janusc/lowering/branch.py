@@ -115,7 +115,7 @@ def specialise(lo: Lowering, node: Any, predicate: Sym, then: Callable[[], Any],
     """Both sides if that can be done; else the side of the call at hand, under an assert."""
     point = lo.mark()
     try:
-        return cond(lo, node, predicate, then, orelse)
+        return cond(lo, node, predicate, then, orelse, objects=False)
     except Unconvertible:
         lo.rewind(point)
     direction = bool(predicate.sample)
@@ -158,8 +158,10 @@ def reachable(lo: Lowering, names: frozenset[str]) -> list[Any]:
     return [r for r in roots if r is not Unbound]
 
 
-def cond(lo: Lowering, node: Any, predicate: Sym, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
-    """A ``cond`` node with both sides in the graph."""
+def cond(
+    lo: Lowering, node: Any, predicate: Sym, then: Callable[[], Any], orelse: Callable[[], Any], objects: bool = True
+) -> Any:
+    """A ``cond`` node with both sides in the graph; ``objects``: they may come out with different objects."""
     from janusc.frontend import names
 
     freeze_containers(lo, reachable(lo, names.loads([node] if not isinstance(node, list) else node)))
@@ -178,7 +180,7 @@ def cond(lo: Lowering, node: Any, predicate: Sym, then: Callable[[], Any], orels
     slots = [s for s in slots if s[0] != "local" or s[1] <= last_frame]
     if [s for s in _made(left, before) if s in right] != [s for s in _made(right, before) if s in left]:
         raise lo.refuse(codes.PARTIAL_WRITE, "what is assigned is in another order on each path")
-    merge = Merge(lo, first, second)
+    merge = Merge(lo, first, second, objects)
     for slot in slots:
         merged = merge.values(
             left[slot] if slot in left else _before(lo, slot, before),
@@ -239,8 +241,8 @@ def _is_kept_elsewhere(obj: Any, name: str) -> bool:
 class Merge:
     """Joins what two sides left behind; the outputs of the ``cond`` pile up here."""
 
-    def __init__(self, lo: Lowering, first: Region, second: Region) -> None:
-        self.lo = lo
+    def __init__(self, lo: Lowering, first: Region, second: Region, objects: bool) -> None:
+        self.lo, self.objects = lo, objects
         self.regions = (first, second)
         self.outputs: list[Value] = []
         self.pairs: list[tuple[Arg, Arg]] = []
@@ -267,6 +269,8 @@ class Merge:
         return self.output(a, b)
 
     def output(self, a: Any, b: Any) -> Sym:
+        if not self.objects and any(isinstance(v, Live) or (isinstance(v, Known) and not is_plain(v)) for v in (a, b)):
+            raise self.lo.refuse(codes.FUNCTION_VALUE, "another object on each path")
         args = tuple(self._escape(region, value) for region, value in zip(self.regions, (a, b)))
         sample, pytype = merged_kind(a, b)
         type_ = sample_type(sample) if sample is not UNKNOWN and pytype is not None else ANY

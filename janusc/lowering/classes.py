@@ -7,6 +7,7 @@ dictionaries of the classes that the user wrote. Torch's own classes are taken a
 
 from __future__ import annotations
 
+import collections
 import types as pytypes
 import weakref
 from typing import Any
@@ -21,7 +22,7 @@ from janusc.lowering.lowering import Lowering
 from janusc.typeinfer import callees
 
 MISSING: Any = object()
-_PLAIN_LOOKUPS = (pytypes.SimpleNamespace, BaseException)  # written in C, and look up attributes as object does
+_PLAIN_LOOKUPS = (pytypes.SimpleNamespace, BaseException, tuple)  # written in C, and look up attributes as object does
 
 
 def class_lookup(cls: type, name: str) -> Any:
@@ -115,6 +116,30 @@ def keeps_method(lo: Lowering, cls: type, name: str, bases: tuple[type, ...]) ->
     if not any(issubclass(cls, base) and found is class_lookup(base, name) for base in bases):
         return False
     check_lacks(lo, cls, name)
+    return True
+
+
+FIELD: type = type(collections.namedtuple("_Example", "field").field)  # type: ignore[attr-defined]
+"""The class of what reads a field of a named tuple."""
+
+_OF_TUPLES = ("__getitem__", "__iter__", "__len__", "__contains__", "__eq__", "__hash__", "__add__", "__mul__")
+
+
+def is_named_tuple(cls: type) -> bool:
+    """Whether a class is a named tuple that leaves to ``tuple`` how it is taken apart."""
+    if not issubclass(cls, tuple) or type(cls) is not type or not isinstance(class_lookup(cls, "_fields"), tuple):
+        return False
+    return class_lookup(cls, "__bool__") is MISSING and all(getattr(cls, n) is getattr(tuple, n) for n in _OF_TUPLES)
+
+
+def is_sequence(lo: Lowering, owner: Live, *names: str) -> bool:
+    """Whether an object is a list or tuple, or a named tuple whose class has, and gets, none of these methods."""
+    cls = type(owner.sample)
+    if cls in (list, tuple):
+        return True
+    if not is_named_tuple(cls):
+        return False
+    check_lacks(lo, cls, *names)
     return True
 
 

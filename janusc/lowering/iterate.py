@@ -10,7 +10,7 @@ import torch
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, PartsV, Sym, TupleV
-from janusc.lowering.classes import MODULE_CONTAINERS, keeps_method
+from janusc.lowering.classes import MODULE_CONTAINERS, is_sequence, keeps_method
 from janusc.lowering.inert import is_plain_enum
 from janusc.lowering.ir import Const
 from janusc.lowering.lower_state import check_once, module_entry, note_read, read
@@ -82,7 +82,7 @@ def live_items(lo: Lowering, owner: Live) -> list[Any] | None:
     sample = owner.sample
     if is_mutated(lo, owner):
         return None
-    if type(sample) in (list, tuple):
+    if is_sequence(lo, owner, "__iter__"):
         return live_sequence(lo, owner) if len(sample) <= UNROLL_BUDGET and not _all_tensors(sample) else None
     if type(sample) is dict:
         return [Known(k) for k in live_dict_items(lo, owner)]

@@ -24,6 +24,7 @@ from janusc.lowering.abstract import (
     Unbound,
 )
 from janusc.lowering.classes import (
+    FIELD,
     MISSING,
     check_lacks,
     check_order,
@@ -31,6 +32,7 @@ from janusc.lowering.classes import (
     class_lookup,
     function_under_guard,
     is_module_getattr,
+    is_named_tuple,
     overrides,
 )
 from janusc.lowering.inert import is_plain_enum
@@ -38,7 +40,7 @@ from janusc.lowering.ir import Const
 from janusc.lowering.lower_state import ANY_NAME, check_once, module_entry, note_read, raw_attr, read, write
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.namespaces import refuse_stale
-from janusc.lowering.operands import HOST_VALUES, emit, lift, sample_of, sample_type
+from janusc.lowering.operands import HOST_VALUES, emit, is_literal, lift, sample_of, sample_type
 from janusc.lowering.store import own_dict, place_of
 from janusc.typeinfer import callees, torch_table, transfer
 
@@ -106,8 +108,34 @@ def known_attribute(lo: Lowering, owner: Known, name: str) -> Any:
         return MethodV(owner, name) if callable(value) else Known(value)
     if isinstance(obj, enum.Enum) and class_lookup(type(obj), name) is class_lookup(enum.Enum, name):
         if name in ("value", "name"):
-            return Known(obj._value_ if name == "value" else obj._name_)
+            return enum_field(lo, obj, f"_{name}_")
+    if isinstance(obj, enum.Enum) and is_plain_enum(type(obj)):
+        return enum_attribute(lo, obj, name)
     return _refuse_attribute(lo, obj, name)
+
+
+def enum_field(lo: Lowering, member: enum.Enum, name: str) -> Any:
+    """The name or value of a member: a literal is fixed, anything else is read."""
+    held = getattr(member, name)
+    if is_literal(held):
+        return Known(held)
+    return lift(lo, held, raw_attr(lo, lo.builder.ref(member), name), f"{type(member).__qualname__}.{name}")
+
+
+def enum_attribute(lo: Lowering, member: enum.Enum, name: str) -> Any:
+    """A method, property or own attribute of a member."""
+    cls = type(member)
+    found = class_lookup(cls, name)
+    if isinstance(found, pytypes.FunctionType):
+        return BoundV(class_function(lo, cls, name, found), Known(member))
+    if isinstance(found, classmethod) and isinstance(found.__func__, pytypes.FunctionType):
+        return BoundV(class_function(lo, cls, name, found.__func__), Known(cls))
+    if type(found) is property:
+        return read_property(lo, Known(member), cls, name, found)
+    if found is MISSING and name in member.__dict__:
+        held = raw_attr(lo, lo.builder.ref(member), name)
+        return lift(lo, member.__dict__[name], held, f"{cls.__qualname__}.{name}")
+    return _refuse_attribute(lo, member, name)
 
 
 def _refuse_attribute(lo: Lowering, obj: Any, name: str) -> Any:
@@ -187,6 +215,10 @@ def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
     if issubclass(cls, (list, dict, set, tuple)) and cls.__module__ in ("builtins", "collections"):
         return MethodV(owner, name) if class_lookup(cls, name) is not MISSING else _refuse_attribute(lo, sample, name)
     if cls is pytypes.FunctionType:
+        own = sample.__dict__
+        if name in own and name not in _NAMES:
+            note_read(lo, slot, owner)
+            return read(lo, raw_attr(lo, owner.value, "__dict__"), "item", name, own[name], name)
         if name not in _NAMES:
             raise lo.refuse(codes.ATTRIBUTE, f"attribute {name} of a function")
         return read(lo, owner.value, "attr", name, getattr(sample, name), name)
@@ -205,6 +237,8 @@ def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
         except AttributeError:
             raise lo.refuse(codes.ATTRIBUTE, f"{name} is not set") from None
         return read(lo, owner.value, "attr", name, held, _path(owner, name))
+    if type(found) is FIELD and is_named_tuple(cls):
+        return read(lo, owner.value, "attr", name, getattr(sample, name), _path(owner, name))
     own = own_dict(sample) or {}
     if found is not MISSING and hasattr(type(found), "__set__"):
         raise lo.refuse(codes.ATTRIBUTE, f"descriptor {name}")
@@ -234,7 +268,7 @@ def _path(owner: Live, name: str) -> str:
     return f"{type(owner.sample).__qualname__}.{name}"
 
 
-def read_property(lo: Lowering, owner: Live, cls: type, name: str, found: property) -> Any:
+def read_property(lo: Lowering, owner: Live | Known, cls: type, name: str, found: property) -> Any:
     from janusc.lowering.lower_call import call
 
     if found.fget is None or not isinstance(found.fget, pytypes.FunctionType):
@@ -242,9 +276,10 @@ def read_property(lo: Lowering, owner: Live, cls: type, name: str, found: proper
     memo = (id(cls), "property", name)
     if memo not in lo.memo:
         prop = lo.builder.guard(ops.READ_ATTR, name, (lo.builder.ref(cls),), span=lo.span())
-        lo.check("is", (prop, lo.builder.ref(found, name)), _path(owner, name), lo.span())
+        path = f"{cls.__qualname__}.{name}"
+        lo.check("is", (prop, lo.builder.ref(found, name)), path, lo.span())
         value = lo.builder.guard(ops.READ_ATTR, "fget", (prop,), span=lo.span())
-        lo.memo[memo] = function_under_guard(lo, value, found.fget, _path(owner, name))
+        lo.memo[memo] = function_under_guard(lo, value, found.fget, path)
     return call(lo, BoundV(lo.memo[memo], owner), [], {})
 
 
@@ -282,15 +317,26 @@ def registered(lo: Lowering, owner: Live, name: str) -> Any:
 
 
 def super_attribute(lo: Lowering, owner: SuperV, name: str) -> Any:
-    cls = type(owner.owner.sample)
+    of_class = isinstance(owner.owner, Known)  # in a class method
+    cls = owner.owner.value if of_class else type(owner.owner.sample)
     order = cls.__mro__
     for base in order[order.index(owner.cls) + 1 :]:
         if name in base.__dict__:
             found = base.__dict__[name]
+            if not isinstance(found, (pytypes.FunctionType, staticmethod, classmethod, property)):
+                break
+            check_order(lo, cls, order.index(owner.cls) + 1, order.index(base), name)
+            if isinstance(found, property):
+                if of_class:
+                    break
+                return read_property(lo, owner.owner, base, name, found)
             if isinstance(found, pytypes.FunctionType):
-                check_order(lo, cls, order.index(owner.cls) + 1, order.index(base), name)
-                return BoundV(class_function(lo, base, name, found), owner.owner)
-            break
+                method = class_function(lo, base, name, found)
+                return method if of_class else BoundV(method, owner.owner)
+            if not isinstance(found.__func__, pytypes.FunctionType):
+                break
+            function = class_function(lo, base, name, found.__func__)
+            return function if isinstance(found, staticmethod) else BoundV(function, Known(cls))
     raise lo.refuse(codes.SUPER, f"super().{name} is not a plain method")
 
 

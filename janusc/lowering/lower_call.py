@@ -6,6 +6,7 @@ User code and layers of torch are inlined, torch functions become nodes, the res
 from __future__ import annotations
 
 import copy
+import abc
 import functools
 import types as pytypes
 from typing import Any
@@ -372,6 +373,9 @@ def guard_global_hooks(lo: Lowering) -> None:
 def call_super(lo: Lowering, node: Any) -> Any:
     """``super(__class__, self)``, as ``super()`` was written out."""
     cls, owner = lo.expr(node.args[0]), lo.expr(node.args[1])
+    if all(isinstance(v, Known) and isinstance(v.value, type) for v in (cls, owner)):
+        if type(owner.value) in (type, abc.ABCMeta) and issubclass(owner.value, cls.value):
+            return SuperV(cls.value, owner)
     if not (isinstance(cls, Known) and isinstance(cls.value, type) and isinstance(owner, Live)):
         raise lo.refuse(codes.SUPER, "super() on something that varies")
     if not issubclass(type(owner.sample), cls.value):

@@ -414,13 +414,13 @@ def runtime_item(lo: Lowering, owner: Any, key: Any) -> Any:
 def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
     """An item of an existing list, tuple, dict or module container, by path where the key is fixed."""
     from janusc.lowering.branch import concretise
-    from janusc.lowering.classes import MODULE_CONTAINERS, keeps_method, special_method
+    from janusc.lowering.classes import MODULE_CONTAINERS, is_sequence, keeps_method, special_method
     from janusc.lowering.lower_call import call
     from janusc.lowering.lower_expr import literal_key
     from janusc.lowering.operands import typed_item
 
     sample = owner.sample
-    if type(sample) not in (list, tuple, dict):
+    if type(sample) is not dict and not is_sequence(lo, owner, "__getitem__"):
         if keeps_method(lo, type(sample), "__getitem__", MODULE_CONTAINERS):
             from janusc.lowering.parts import module_item
 
@@ -451,7 +451,7 @@ def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
 
 
 def live_slice(lo: Lowering, owner: Live, key: Any) -> Any:
-    if type(owner.sample) in (list, tuple) and isinstance(key, Known):
+    if isinstance(owner.sample, (list, tuple)) and isinstance(key, Known):
         from janusc.lowering.iterate import live_sequence
 
         items = live_sequence(lo, owner)[key.value]
