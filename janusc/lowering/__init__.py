@@ -42,6 +42,7 @@ Files in reading order:
     lower_torch     torch functions
     parts           module containers: their parts, slices of them, and calls of such slices
     lower_method    methods of tensors, host values and containers
+    lower_match     match statements, decided by what the subject is
     split           an opaque call taken out of its statement, so that the rest of it can be converted
     live_ins        what a segment knows of its locals after ordinary Python has run
     worth           whether a transaction is worth being a graph

@@ -5,8 +5,8 @@ User code and layers of torch are inlined, torch functions become nodes, the res
 
 from __future__ import annotations
 
-import copy
 import abc
+import copy
 import functools
 import types as pytypes
 from typing import Any

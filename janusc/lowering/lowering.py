@@ -121,10 +121,14 @@ class Lowering:
         handler = STATEMENTS.get(type(node))
         if handler is None or getattr(node, "_jc_host", False):
             raise self.refuse(codes.SYNTAX, f"{type(node).__name__} statements are not converted", node=node)
+        self.within(node, lambda: handler(self, node))
+
+    def within(self, node: Any, work: Callable[[], Any]) -> Any:
+        """Do something for a statement, which is then the place of what is refused and emitted."""
         outer, self.node = self.node, node
         self.check_history(node)
         try:
-            handler(self, node)
+            return work()
         finally:
             self.node = outer
 

@@ -36,6 +36,7 @@ from janusc.lowering.abstract import (
 from janusc.lowering.branch import cond, decide, specialise, truth
 from janusc.lowering.ir import FUNCTION, Arg, Chain, Graph, HostRange, Segment
 from janusc.lowering.live_ins import after_host, assigned_types, carry_over
+from janusc.lowering.lower_match import taken
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS, arg, escape, lift, realise, sample_type
 from janusc.lowering.store import parts
@@ -211,6 +212,9 @@ class Walk:
         """One statement of the agenda; a decided ``if`` hands over its statements."""
         lo = self.lo
         self.segment_statements.append(statement)
+        if isinstance(statement, gast.Match):
+            self.agenda[:0] = lo.within(statement, lambda: taken(lo, statement))
+            return
         if not isinstance(statement, gast.If) or getattr(statement, "_jc_host", False):
             lo.stmt(statement)
             return
