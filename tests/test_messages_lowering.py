@@ -28,8 +28,8 @@ JC301: Import statements are not converted
     "JC302": """
 JC302: a tensor or module fixed at conversion would be kept alive by the graph
   at programs.py:+3
-    return torch.mul(y, Weight.DOUBLE.value)
-           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    return torch.mul(y, Weight.double)
+           ^^^^^^^^^^^^^^^^^^^^^^^^^^^
   effect: this statement runs eagerly; results unaffected
 """,
     "JC303": """

@@ -54,7 +54,7 @@ def cooperative_bases():
     return f, [*[(ONE, True)] * 4, (ONE, False), rebase, (ONE, True)], both, only
 
 
-@program(graph=False)
+@program()
 def super_in_static_and_class_methods():
     class Base:
         scale = 2
@@ -212,7 +212,7 @@ def dynamic_attributes():
     return f, [(ONE, Lazy()) for _ in range(5)], log
 
 
-@program(graph=False)
+@program()
 def properties_that_work():
     log = []
 

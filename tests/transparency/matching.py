@@ -208,7 +208,7 @@ def match_asks_the_users_methods():
     return f, [*[(ONE, 1)] * 4, (ONE, 2), (ONE, 4), (ONE, "a"), (ONE, 1)], log
 
 
-@program(graph=False)
+@program()
 def match_on_a_tensor_value():
     def f(x):
         match x.shape:

@@ -85,7 +85,7 @@ class Slotted:
     held: torch.Tensor
 
 
-@program(graph=False)
+@program()
 def named_tuples_given():
     Plain = collections.namedtuple("Plain", "a b", defaults=[3])
 

@@ -79,7 +79,7 @@ def decorated_function_compiled():
     return f, [(ONE,), (ONE,), (ONE,), (ONE, 3), Call(ONE, k=4)]
 
 
-@program(graph=False)
+@program()
 def replaced_inside_of_a_wrapped_function():
     def make(k):
         def inner(x):
