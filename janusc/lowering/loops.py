@@ -10,14 +10,14 @@ import gast
 import torch
 
 from janusc.lowering import codes, ops
-from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym
+from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym
 from janusc.lowering.assign import assign
 from janusc.lowering.branch import (
     test_site,
     truth,
 )
 from janusc.lowering.ir import Const
-from janusc.lowering.iterate import UNROLL_BUDGET, static_items, unpack
+from janusc.lowering.iterate import UNROLL_BUDGET, item_sample, static_items, unpack
 from janusc.lowering.loop_node import Loop
 from janusc.lowering.lowering import Lowering, Unconvertible, statement
 from janusc.lowering.operands import emit
@@ -46,6 +46,13 @@ def otherwise(lo: Lowering, node: Any) -> None:
 
 def run_for(lo: Lowering, node: Any, iterable: Any) -> None:
     stop = getattr(node, "_jc_stop", None)
+    if lo.profile.trip_count(lo.site(node)) == "varies" and _is_uniform(lo, iterable):
+        point = lo.mark()
+        try:
+            Loop(lo, node, iterable, stop).lower()
+            return
+        except Unconvertible:
+            lo.rewind(point)
     items = static_items(lo, iterable, node)
     if items is None:
         items = stable_items(lo, node, iterable)
@@ -64,6 +71,16 @@ def run_for(lo: Lowering, node: Any, iterable: Any) -> None:
             codes.ITERATION, f"{len(items)} iterations over different objects", "put the loop body into a function"
         )
     Loop(lo, node, iterable, stop).lower()
+
+
+def _is_uniform(lo: Lowering, iterable: Any) -> bool:
+    """Whether a loop can run over existing lists or tuples as they are, whatever their lengths."""
+    if isinstance(iterable, IterableV):
+        lists = [x for x in iterable.operands if not isinstance(x, Known)]
+        return iterable.kind != "view" and bool(lists) and all(_is_uniform(lo, x) for x in lists)
+    return (
+        isinstance(iterable, Live) and type(iterable.sample) in (list, tuple) and item_sample(lo, iterable) is not None
+    )
 
 
 @contextmanager
