@@ -20,6 +20,7 @@ Files in reading order:
     abstract        what is known of a value while the source is walked
     store           locals, and own writes until they reach the real objects
     namespaces      dictionaries that hold attributes or globals
+    apart           objects that must not have become one, in few guards
     inert           fixed objects that may be computed with early
     operands        between abstract values and what stands in the graph
     codes           the diagnostics: what can keep a statement out of a graph

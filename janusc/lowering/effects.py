@@ -16,7 +16,7 @@ IDENTITY_OPERATORS = frozenset({"is_", "is_not"})
 SAFE_ARITHMETIC = frozenset({"add", "sub", "mul", "neg", "pos", "lt", "le", "eq", "ne", "gt", "ge"})
 SAFE_TENSOR_OPS = frozenset({"relu", "tanh", "sigmoid", "neg", "exp", "sin", "cos", "abs", "detach", "clone"})
 SAFE_DTYPES = frozenset({"float16", "bfloat16", "float32", "float64"})
-FIXED_ASSERTS = frozenset({"is", "is_not", "bound", "type", "equals"})
+FIXED_ASSERTS = frozenset({"is", "is_not", "distinct", "apart", "bound", "type", "equals"})
 
 
 def arg_type(arg: Arg) -> Type | None:

@@ -10,6 +10,7 @@ import torch
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import Frame, IterableV, Known, Live, Sym, Unbound
+from janusc.lowering.apart import Apart
 from janusc.lowering.ir import Arg, Const, Value
 from janusc.lowering.lowering import Lowering, expression
 from janusc.lowering.namespaces import ANY_KEY, REGISTERED, namespaces, refuse_stale
@@ -200,6 +201,7 @@ def alias_guards(lo: Lowering) -> None:
 
     Two paths that were one object then must be so again; two objects of one type must not have become one.
     """
+    apart = Apart()
     for slot, owner in list(lo.written.items()):
         readers = {**lo.reads.get((slot[0], slot[2]), {}), **lo.reads.get((slot[0], ANY_NAME), {})}
         if slot[0] == "global":
@@ -214,16 +216,20 @@ def alias_guards(lo: Lowering) -> None:
                 same = owner.sample.__dict__ is other.sample.__dict__
             else:
                 places, same = (owner.value, other.value), owner.sample is other.sample
-            check_once(lo, "is" if same else "is_not", places, "aliasing")
-    namespace_guards(lo)
+            if same:
+                check_once(lo, "is", places, "aliasing")
+            else:
+                apart.add(*places)
+    namespace_guards(lo, apart)
     contents = list(lo.reads.get(("content", ""), {}).values())
     for changed in lo.written_lists:
         for other in contents:
             if type(other.sample) is changed.pytype:
                 check_once(lo, "is_not", (other.value, changed.value), "aliasing")
+    apart.emit(lo)
 
 
-def namespace_guards(lo: Lowering) -> None:
+def namespace_guards(lo: Lowering, apart: Apart) -> None:
     """A dictionary that was none of the names met in this call must not have become one."""
     tables = [o for o in lo.reads.get(("content", ""), {}).values() if type(o.sample) is dict]
     for slot, owner in list(lo.written.items()):
@@ -232,13 +238,13 @@ def namespace_guards(lo: Lowering) -> None:
             for (kind, name), readers in list(lo.reads.items()):
                 if kind in ("attr", "global") and (ANY_KEY in names or name == ANY_NAME or name in names):
                     for reader in list(readers.values()):
-                        _differ(lo, (kind, 0, name), reader, owner)
+                        _differ(lo, (kind, 0, name), reader, owner, apart)
         elif slot[0] in ("attr", "global"):
             for table in tables:
-                _differ(lo, slot, owner, table)
+                _differ(lo, slot, owner, table, apart)
 
 
-def _differ(lo: Lowering, slot: Slot, holder: Live, table: Live) -> None:
+def _differ(lo: Lowering, slot: Slot, holder: Live, table: Live, apart: Apart) -> None:
     """The dictionaries that may hold a name are not this one, unless they are in the call at hand."""
     held = namespaces(slot, holder)
     if not held or any(d is table.sample for d in held):
@@ -249,7 +255,7 @@ def _differ(lo: Lowering, slot: Slot, holder: Live, table: Live) -> None:
             module_entry(lo, holder.value, name) for name in REGISTERED if slot[2] in holder.sample.__dict__[name]
         ]
     for value in values:
-        check_once(lo, "is_not", (value, table.value), "aliasing")
+        apart.add(value, table.value)
 
 
 # ---- attributes

@@ -33,6 +33,8 @@ ASSERT_ARITY: dict[str, Count] = {
     "false": (1, 1),
     "is": (2, 2),
     "is_not": (2, 2),
+    "distinct": (2, None),
+    "apart": (2, 2),
     "equals": (2, 2),
     "type": (2, 2),
     "length": (2, 2),

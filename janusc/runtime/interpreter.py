@@ -375,6 +375,8 @@ def _register_assertions() -> None:
         "false": operator.not_,
         "is": operator.is_,
         "is_not": operator.is_not,
+        "distinct": lambda *objects: len(set(map(id, objects))) == len(objects),
+        "apart": lambda left, right: set(map(id, left)).isdisjoint(map(id, right)),
         "equals": _equals,
         "type": _is_of_type,
         "length": lambda owner, count: len(owner) == count,

@@ -49,6 +49,23 @@ def _is_not(writer: Writer, node: Node) -> str:
     return f"{writer.name(node.args[0])} is {writer.name(node.args[1])}"
 
 
+@_predicate("distinct")
+def _distinct(writer: Writer, node: Node) -> str:
+    return f"{writer.builtin('len')}({_identities(writer, node.args)}) != {len(node.args)}"
+
+
+@_predicate("apart")
+def _apart(writer: Writer, node: Node) -> str:
+    left, right = node.args
+    assert isinstance(left, Tup) and isinstance(right, Tup)
+    return f"not {_identities(writer, left.items)}.isdisjoint({_identities(writer, right.items)})"
+
+
+def _identities(writer: Writer, args: tuple[Arg, ...]) -> str:
+    identity = writer.builtin("id")
+    return f"{{{', '.join(f'{identity}({writer.expr(a)})' for a in args)}}}"
+
+
 @_predicate("equals")
 def _equals(writer: Writer, node: Node) -> str:
     return _differs(writer, writer.name(node.args[0]), node.args[1])

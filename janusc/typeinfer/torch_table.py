@@ -63,7 +63,8 @@ _MAY_ALIAS = frozenset(
     "contiguous reshape reshape_as flatten to type type_as float double half bfloat16 int long short char byte bool "
     "cpu cuda squeeze ravel clone_if as_tensor expand_as view_as conj resolve_conj resolve_neg broadcast_tensors "
     "atleast_1d atleast_2d atleast_3d positive dropout alpha_dropout dropout1d dropout2d dropout3d feature_dropout "
-    "pad sum_to_size".split()
+    "pad sum_to_size cfloat cdouble chalf to_dense einsum chain_matmul multi_dot cartesian_prod matrix_power real "
+    "conj_physical".split()
 )
 
 # parameters of library modules whose forward is one known op: no effects beside the generator

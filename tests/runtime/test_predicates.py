@@ -93,6 +93,18 @@ def test_types_are_exact():
     assert holds("type", None, Const(None)) and holds("type", 1, Const(int)) and not holds("type", True, Const(int))
 
 
+def test_many_objects_at_once():
+    x, y, z = [], [], []
+    assert holds("distinct", x, y, z) and not holds("distinct", x, y, x)
+    for left, right, outcome in (((x, y), (z,), True), ((x, y), (z, y), False), ((x, x), (y,), True)):
+
+        def build(body, *params, right=right):
+            body.check("apart", Tup(params[: -len(right)]), Tup(params[-len(right) :]), site="here")
+            return True
+
+        assert run_once(build, *left, *right, listener=Record(), twin=lambda *a: False) is outcome
+
+
 def test_bound():
     assert holds("bound", None) and not holds("bound", UNBOUND)
 
@@ -107,5 +119,5 @@ def test_plain_write_is_about_autograd_history():
 
 
 def test_every_target_the_table_of_ops_names_has_a_predicate():
-    names = "true false is is_not equals type length empty absent bound plain_write".split()
+    names = "true false is is_not distinct apart equals type length empty absent bound plain_write".split()
     assert sorted(PREDICATES) == sorted(names)
