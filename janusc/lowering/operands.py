@@ -6,6 +6,7 @@ import enum
 import types as pytypes
 from typing import Any
 
+import numpy
 import torch
 
 from janusc.lowering import codes, ops
@@ -28,6 +29,7 @@ from janusc.types import ANY, LITERALS, HostType, TensorType, Type, type_name
 
 _TORCH_LITERALS = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 SCALARS = (bool, int, float, complex, str, bytes)
+ARRAY_SCALARS = frozenset(numpy.dtype(code).type for code in "?bBhHiIlLqQefdFD")  # immutable, and without user code
 HOST_VALUES = (*SCALARS, torch.Size, type(None), slice, range)
 
 
@@ -47,7 +49,7 @@ def sym(value: Value, sample: Any, *, stable: bool = False, fresh: bool = False)
     pytype = None if sample is UNKNOWN else type(sample)
     if isinstance(sample, torch.Tensor) and pytype is not torch.nn.Parameter:
         pytype = torch.Tensor
-    return Sym(value, sample, stable=stable, fresh=fresh, pytype=pytype)
+    return Sym(value, sample, stable=stable, fresh=fresh, pytype=pytype, plain=pytype in ARRAY_SCALARS)
 
 
 def emit(lo: Lowering, op: Op, target: str, args: tuple[Arg, ...], sample: Any, **facts: Any) -> Sym:
@@ -257,6 +259,9 @@ def lift(lo: Lowering, sample: Any, value: Value, what: str) -> Any:
     if cls in SCALARS or cls is torch.Size:
         guard_type(lo, value, cls, what)
         return Sym(value, sample, stable=True, pytype=cls)
+    if cls in ARRAY_SCALARS:
+        guard_type(lo, value, cls, what)
+        return Sym(value, sample, stable=True, pytype=cls, plain=True)
     if cls is pytypes.FunctionType:
         return lift_function(lo, sample, value, what)
     guard_type(lo, value, cls, what)

@@ -1,5 +1,6 @@
 """What torch itself decides: types, layouts, gradients and numbers are those of the operation that was written."""
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -307,3 +308,30 @@ def receivers_of_other_classes():
         return o.go(x) + o.go(x=x * 2)
 
     return f, [*((o, torch.ones(2)) for o in (a, a, a, b, a, c, b)), shadow, unshadow, Call(x=torch.ones(2), o=c)], a
+
+
+@program()
+def numbers_that_come_from_numpy():
+    def f(x, rate, k):
+        y = x * rate + k
+        if rate > 1 and k:
+            y = y - 1
+        for i in range(k):
+            y = y * (i + rate)
+        rate += 1
+        return (
+            (y, rate * x, x[:k], x[k], rate * 2, k / 2, k // 2, -rate, k**2, rate == 2, max(rate, k), abs(rate)),
+            (float(rate), int(k), bool(k), rate.dtype, type(rate).__name__, isinstance(rate, float), f"{rate:.2f}"),
+            (
+                torch.full((2,), rate),
+                torch.tensor([rate, k]),
+                torch.arange(k),
+                (1, 2, 3)[k],
+                {1: "a"}.get(k),
+                rate or k,
+            ),
+        )
+
+    kinds = [(np.float64(0.5), np.int64(1))] * 4 + [(np.float64(3), np.int64(2)), (np.float32(1.5), np.int64(0))]
+    kinds += [(np.float64(2), 1), (2.0, np.uint8(2)), (np.float64("nan"), np.int64(1)), (np.float32(3e38), np.int32(2))]
+    return f, [(torch.ones(3), rate, k) for rate, k in [*kinds, (np.float64(1), np.bool_(True)), (0.5, 1), kinds[0]]]
