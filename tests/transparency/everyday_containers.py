@@ -169,3 +169,13 @@ def views_of_a_dict_that_are_kept():
         return made["c"] * 2, keys, values, {"a": x}.items(), "-".join(made.keys()), max(t.sum() for t in made.values())
 
     return f, [(torch.ones(2), {"k": torch.ones(2)}) for _ in range(4)] + [(torch.ones(2), {})]
+
+
+@program()
+def methods_of_texts_and_numbers():
+    def f(x, text):
+        parts = ("a-b".partition("-"), "a b".split(), (1.5).as_integer_ratio(), slice(1, 9, 2).indices(5), b"ab".hex())
+        known = text.partition("-"), text.split("-"), text[::-1], "abcdef"[-len(text) :], [*text], text.zfill(5)
+        return x * len(text) + len(parts), parts, known, x[...], f"{text!r:>6}|{x.shape[0]=}"
+
+    return f, [(torch.ones(2), text) for text in ("a-b", "a-b", "a-b", "", "-", "abc")]
