@@ -172,6 +172,7 @@ class _Entry:
         self.parameters = list(parameters.parameters.values())
         self.hosts = hosts
         self.env = {FUNCTION: FUNCTION, **{p.name: p.name for p in self.parameters}}
+        self.held: set[str] = set()  # the variables of ``env`` that hold what a step made
 
     def write(self, short: str) -> None:
         """All of it."""
@@ -184,10 +185,13 @@ class _Entry:
         if not (steps and isinstance(steps[0], Segment)):
             self._guards(None)
         for index, step in enumerate(steps):
+            before = dict(self.env)
             if isinstance(step, HostRange):
                 self._host_range(step)
             else:
                 self._segment(step, first=index == 0)
+            if not step.returns:
+                self._let_go(before, {name for later in steps[index + 1 :] for name in later.live_ins})
         if not (steps and steps[-1].returns):
             line("return None")
         self.writer.dedent()
@@ -317,11 +321,15 @@ class _Entry:
             elif not isinstance(returned, Value):
                 writer.line(f"_jc_result = {result}")
                 result = "_jc_result"
+        made = {v for node in body.nodes for v in node.outputs}
         for name, output in zip(segment.live_outs, outputs):
             text = writer.expr(output)
+            if isinstance(output, Value) and output in made:
+                self.held.add(text)
             if not isinstance(output, Value) or not text.isidentifier():
                 text = writer.fresh(f"v_{name}")
                 writer.line(f"{text} = {writer.expr(output)}")
+                self.held.add(text)
             self.env[name] = text
         return result
 
@@ -342,6 +350,19 @@ class _Entry:
         targets = f"{tuple_text(names)} = " if names else ""
         self.writer.line(f"{targets}{call}", step.span)
         self.env.update(zip(step.live_outs, names))
+        self.held.update(names)
+
+    def _let_go(self, before: Mapping[str, str], needed: set[str]) -> None:
+        """Delete what held a local that a step has bound anew, as binding does, and parts of statements once used.
+
+        Other locals live until the end of the call, as in eager mode.
+        """
+        for name in [n for n in self.env if n.startswith("_jc_") and n not in needed]:
+            del self.env[name]
+        dead = self.held & set(before.values()) - set(self.env.values())
+        if dead:
+            self.writer.line(f"del {', '.join(sorted(dead))}")
+            self.held -= dead
 
     def _host(self, key: str) -> str:
         """The outlined statements, bound to the function of this call where they depend on it."""

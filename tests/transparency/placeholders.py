@@ -204,3 +204,27 @@ def what_was_replaced_is_gone():
         return f(torch.ones(2))
 
     return (f, [again] * 5, box)
+
+
+@program()
+def what_a_name_held_is_gone():
+    """What was bound to a name before does not outlive it from one step to the next."""
+    box = Box(refs=[])
+
+    def note(tensor):
+        box.refs.append(weakref.ref(tensor))
+        return tensor
+
+    def f(x):
+        box.refs.clear()
+        y = list(map(note, [x * 2]))[0]
+        y = torch.tanh(y)
+        z = list(map(note, [torch.sin(y) + 1]))[0]
+        first = [r() is not None for r in box.refs]
+        z = torch.cos(z) + y
+        y = z * 2
+        time.time()
+        second = [r() is not None for r in box.refs]
+        return y + z, first, second
+
+    return f, ones(5), box
