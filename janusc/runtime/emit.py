@@ -124,6 +124,7 @@ def drive(emitted: Callable[..., Any]) -> Callable[..., Any]:
                 host, live = steps.send(result)
             except StopIteration as end:
                 return end.value
+            result = None  # the steps hold of it what they need
             result = host(*live)
 
     return run
