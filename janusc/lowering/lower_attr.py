@@ -238,6 +238,8 @@ def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
             raise lo.refuse(codes.ATTRIBUTE, f"{name} is not set") from None
         return read(lo, owner.value, "attr", name, held, _path(owner, name))
     if type(found) is FIELD and is_named_tuple(cls):
+        field = raw_attr(lo, lo.builder.ref(cls), name)
+        check_once(lo, "is", (field, lo.builder.ref(found, name)), _path(owner, name))
         return read(lo, owner.value, "attr", name, getattr(sample, name), _path(owner, name))
     own = own_dict(sample) or {}
     if found is not MISSING and hasattr(type(found), "__set__"):
