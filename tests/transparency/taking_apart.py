@@ -122,10 +122,7 @@ def named_tuples_alias_and_change():
     ]
 
 
-@program()
-def match_inside_callee_and_loop():
-    log = []
-
+def _operation(log):
     class Op:
         __match_args__ = ("kind", "k")
 
@@ -136,6 +133,15 @@ def match_inside_callee_and_loop():
         def noted(self):
             log.append(self.kind)
             return self.k
+
+    return Op
+
+
+@program()
+def match_inside_callee_and_loop():
+    log = []
+
+    Op = _operation(log)
 
     def apply(x, op):
         match op:
