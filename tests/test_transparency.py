@@ -380,6 +380,21 @@ def test_weights_given_to_a_long_lived_function_die():
     assert alive() is None
 
 
+def test_the_owner_of_a_bound_builtin_dies():
+    @compiled
+    def f(x, act):
+        y = x * 2
+        return act(y)
+
+    owner = torch.ones(3)
+    used(f, torch.ones(3), owner.add)
+    assert janus.stats(f).graph_calls > 0
+    alive = weakref.ref(owner)
+    del owner
+    gc.collect()
+    assert alive() is None
+
+
 def test_strings_and_keys_do_not_make_graphs():
     length = compiled(lambda x, text: x * len(text))
     key = compiled(lambda x, table: x * table["k"])

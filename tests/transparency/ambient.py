@@ -36,8 +36,8 @@ def plain(f):
 
 
 def among(*steps):
-    """Four plain calls, then each step with a plain call after it."""
-    return [plain] * 4 + [s for step in steps for s in (step, plain)]
+    """Four plain calls, then the steps, then a plain call again."""
+    return [*[plain] * 4, *steps, plain]
 
 
 def f64(value=torch.float64):
@@ -225,7 +225,7 @@ def training_is_switched_in_many_ways():
         lambda: setattr(model, "training", 0),
         lambda: model.requires_grad_(False),
     ]
-    return model, among(*(switch(action) for action in actions))
+    return model, among(*(s for action in actions for s in (switch(action), plain)))
 
 
 @program()
@@ -252,7 +252,7 @@ def writes_under_grad_and_inference_modes():
         return plain(f)
 
     steps = [under(torch.no_grad), under(torch.inference_mode), fresh, under(torch.inference_mode)]
-    return model, [*among(*steps), fresh, plain, history, plain, fresh, plain]
+    return model, [*among(*(s for step in steps for s in (step, plain))), fresh, plain, history, plain, fresh, plain]
 
 
 @program()

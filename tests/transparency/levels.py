@@ -25,9 +25,9 @@ def plain(f):
 
 
 def among(*steps):
-    """Four plain calls, then each step with a plain call after it."""
+    """Four plain calls, then the steps, then a plain call again."""
     load_decompositions()
-    return [plain] * 4 + [s for step in steps for s in (step, plain)]
+    return [*[plain] * 4, *steps, plain]
 
 
 def transformed(transform, *shape):

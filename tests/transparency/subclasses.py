@@ -11,8 +11,8 @@ def plain(f):
 
 
 def among(*steps):
-    """Four plain calls, then each step with a plain call after it."""
-    return [plain] * 4 + [s for step in steps for s in (step, plain)]
+    """Four plain calls, then the steps, then a plain call again."""
+    return [*[plain] * 4, *steps, plain]
 
 
 class Loud(torch.Tensor):
