@@ -171,6 +171,7 @@ _IN_WORDS = {
     "equals": "this has the value it had",
     "is": "this is what it was",
     "bound": "this variable is bound",
+    "container": "this is a container and no iterator",
     "plain_write": "the change in place leaves no history",
     "type": "the items are of one type",
 }

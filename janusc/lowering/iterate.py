@@ -41,7 +41,22 @@ def static_items(lo: Lowering, iterable: Any, node: Any = None) -> list[Any] | N
             return None
         lo.check("length", (iterable.value, Const(len(iterable.sample))), site, lo.span())
         return unpack(lo, iterable, len(iterable.sample))
+    if isinstance(iterable, Sym):
+        check_repeatable(lo, iterable)
     return None
+
+
+_REPEATABLE = (list, tuple, dict, set, frozenset, str, bytes, range, torch.Size, torch.Tensor)
+
+
+def check_repeatable(lo: Lowering, iterable: Sym) -> None:
+    """An iterator gives its items once, so what comes after a rollback would find none: only containers are read."""
+    if iterable.is_tensor or iterable.pytype in _REPEATABLE or type(iterable.sample) in _REPEATABLE:
+        return
+    site = lo.site(lo.node, "container")
+    if lo.profile.is_refuted(site):
+        raise lo.refuse(codes.ITERATION, "this may be an iterator, which can't be read a second time")
+    lo.check("container", (iterable.value,), site, lo.span())
 
 
 def _known_items(lo: Lowering, value: Any) -> list[Any] | None:

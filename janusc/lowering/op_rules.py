@@ -41,6 +41,7 @@ ASSERT_ARITY: dict[str, Count] = {
     "empty": (1, None),
     "absent": (2, 2),
     "bound": (1, 1),
+    "container": (1, 1),
     "plain_write": (1, None),
 }
 

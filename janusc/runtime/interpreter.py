@@ -36,6 +36,7 @@ from janusc.lowering.ir import (
 )
 from janusc.registry import Registry
 from janusc.runtime import recovery, rng, transaction
+from janusc.runtime.predicates import is_container
 from janusc.runtime.recovery import Listener
 from janusc.runtime.transaction import Deopt, UndoLog
 from janusc.sentinels import MISS, UNBOUND
@@ -383,6 +384,7 @@ def _register_assertions() -> None:
         "empty": lambda *owners: not any(owners),
         "absent": lambda owner, key: key not in owner,
         "bound": lambda value: value is not UNBOUND,
+        "container": is_container,
         "plain_write": _has_no_history,
     }
     for name, holds in table.items():

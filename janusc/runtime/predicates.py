@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -139,6 +140,26 @@ def _absent(writer: Writer, node: Node) -> str:
 @_predicate("bound")
 def _bound(writer: Writer, node: Node) -> str:
     return f"{writer.expr(node.args[0])} is {writer.expr(Ref(UNBOUND.name))}"
+
+
+_PLAIN_ITERATION: tuple[Any, ...] = (
+    list, tuple, dict, set, frozenset, str, bytes, range, deque, OrderedDict, torch.Tensor,
+    type({}.keys()), type({}.values()), type({}.items()),
+)  # fmt: skip
+_ITERATIONS: tuple[Any, ...] = tuple(cls.__dict__["__iter__"] for cls in _PLAIN_ITERATION)
+
+
+def is_container(value: object) -> bool:
+    """Whether iterating over a value runs no code of the user's and takes nothing from it."""
+    for cls in type(value).__mro__:
+        if "__iter__" in cls.__dict__:
+            return any(cls.__dict__["__iter__"] is known for known in _ITERATIONS)
+    return False
+
+
+@_predicate("container")
+def _container(writer: Writer, node: Node) -> str:
+    return f"not {writer.runtime('_jc_is_container', is_container)}({writer.expr(node.args[0])})"
 
 
 @_predicate("plain_write")

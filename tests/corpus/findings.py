@@ -285,3 +285,23 @@ def parameter_deleted_on_one_way():
         return y, x
 
     return f, [(ONE, collections.deque([ONE, -ONE]), flag) for flag in (False, False, False, True, True, False)]
+
+
+def _rows_of(x):
+    for row in x:
+        yield row * 1
+
+
+@program()
+def iterator_of_ordinary_python_used_before_an_assumption_fails():
+    def f(x, n):
+        y = torch.stack(list(_rows_of(x))) * 2
+        for row in map(torch.neg, _rows_of(x)):
+            y = y + row
+        first, *others = _rows_of(y)
+        others.extend(_rows_of(x))
+        if y.sum() > n:
+            y = y + 1
+        return y, first, others, n * 2
+
+    return f, [(torch.ones(2, 2), n) for n in (0, 0, 0, 1000, 0, 2.0, 0)]
