@@ -70,7 +70,8 @@ ASSERT = _op(
     "target true|false (args[0]'s truth), is|is_not (args[0], args[1]), distinct (args are all other objects), apart "
     "(none of the Tup args[0] is in the Tup args[1]), equals (type and value, args[1] a Const, Tup "
     "or Ref), type (type(args[0]) is args[1], a Ref or Const), length (len(args[0]) == args[1]), empty (all args are "
-    "empty), absent (args[1] not in args[0]), bound (args[0] is not UNBOUND), plain_write (writing args[1:] into "
+    "empty), absent (args[1] not in args[0]), bound (args[0] is not UNBOUND), "
+    "container (iterating over args[0] takes nothing from it), plain_write (writing args[1:] into "
     "args[0] makes no autograd history)",
 )
 

@@ -109,6 +109,20 @@ def test_bound():
     assert holds("bound", None) and not holds("bound", UNBOUND)
 
 
+def test_container_is_what_can_be_iterated_again():
+    class Rows(list):
+        pass
+
+    class Odd(list):
+        def __iter__(self):
+            return iter(())
+
+    for value in ([], (), {}, Rows(), torch.ones(2), {}.items(), torch.ones(2).max(0), range(2), "text"):
+        assert holds("container", value)
+    for value in (iter([]), (x for x in ()), map(len, []), zip(), Odd(), 3, None):
+        assert not holds("container", value)
+
+
 def test_plain_write_is_about_autograd_history():
     plain, grad = torch.ones(2), torch.ones(2, requires_grad=True)
     assert holds("plain_write", plain, plain, 3)
@@ -119,5 +133,5 @@ def test_plain_write_is_about_autograd_history():
 
 
 def test_every_target_the_table_of_ops_names_has_a_predicate():
-    names = "true false is is_not distinct apart equals type length empty absent bound plain_write".split()
+    names = "true false is is_not distinct apart equals type length empty absent bound container plain_write".split()
     assert sorted(PREDICATES) == sorted(names)
