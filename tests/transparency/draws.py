@@ -18,80 +18,60 @@ class Box:
         self.__dict__.update(state)
 
 
-@program()
-def functions_that_draw():
-    d1, d2, d3, da, dfa = (
-        nn.Dropout(0.4),
-        nn.Dropout1d(0.4),
-        nn.Dropout2d(0.4),
-        nn.AlphaDropout(0.4),
-        nn.FeatureAlphaDropout(0.4),
-    )
-    frac = nn.FractionalMaxPool2d(2, output_size=2)
-    mha = nn.MultiheadAttention(4, 2, dropout=0.3)
-    enc = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.3)
-    gru = nn.GRU(4, 4, 2, dropout=0.3)
-
-    def f(x, c):
-        h = torch.full((3,), 0.5)
-        a = (
-            torch.rand(3).sum()
-            + torch.randn(2, 2).sum()
-            + torch.randint(5, (3,)).sum()
-            + torch.randint(1, 9, (2,)).sum()
-        )
-        a = (
-            a
-            + torch.randperm(5).float()[0]
-            + torch.rand_like(h).sum()
-            + torch.randn_like(h).sum()
-            + torch.randint_like(h, 4).sum()
-        )
-        a = (
-            a
-            + torch.bernoulli(h).sum()
-            + torch.bernoulli(h, 0.3).sum()
-            + torch.multinomial(h, 2)[0]
-            + torch.normal(h, h).sum()
-        )
-        a = (
-            a
-            + torch.normal(0.0, 1.0, (3,)).sum()
-            + torch.poisson(h * 9).sum()
-            + h.bernoulli().sum()
-            + h.multinomial(2)[1]
-        )
-        t = torch.empty(3)
-        a = (
-            a
-            + t.normal_().sum()
-            + t.uniform_(0, 2).sum()
-            + t.exponential_().sum()
-            + t.geometric_(0.3).sum()
-            + t.log_normal_().sum()
-        )
-        a = a + t.cauchy_().sum().clamp(-9, 9) + t.random_(0, 9).sum() + t.bernoulli_(0.3).sum() + t.random_(5).sum()
-        b = (
-            d1(x)
-            + F.dropout(x)
-            + F.alpha_dropout(x, 0.3, True)
-            + da(x)
-            + F.rrelu(x, training=True)
-            + F.gumbel_softmax(x)
-        )
-        v = x[None]
-        b = b + d2(v)[0] + d3(v[None])[0, 0] + dfa(v[None])[0, 0] + F.feature_alpha_dropout(v, 0.3, True)[0]
-        w = F.scaled_dot_product_attention(v, v, v, dropout_p=0.3) + mha(v, v, v)[0] + enc(v) + gru(v)[0]
-        p = frac(x.repeat(2, 1)[None, None])
-        return (a + b.sum() + w.sum() + p.sum()) * torch.ones(c).max()
+def calls_that_fail_in_the_middle(f, make):
+    """Calls that succeed, fail after all draws, and succeed again."""
 
     def bad(f):
         try:
-            return f(torch.ones(4, 4), 0)
-        except RuntimeError:
-            return "R"
+            return f(make(), 0)
+        except RuntimeError as error:
+            return type(error).__name__
 
-    return (f, [(torch.randn(4, 4), 1)] * 3 + [bad, bad, (torch.randn(4, 4), 1)])
+    return f, [*((make(), 1) for _ in range(3)), bad, bad, (make(), 1)]
+
+
+@program()
+def functions_that_draw():
+    def f(x, count):
+        h = torch.full((3,), 0.5)
+        a = [torch.rand(3), torch.randn(2, 2), torch.randint(5, (3,)), torch.randint(1, 9, (2,)), torch.randperm(5)]
+        b = [torch.rand_like(h), torch.randn_like(h), torch.randint_like(h, 4), torch.bernoulli(h), h.bernoulli()]
+        c = [torch.bernoulli(h, 0.3), torch.multinomial(h, 2), h.multinomial(2), torch.normal(h, h)]
+        d = [torch.normal(0.0, 1.0, (3,)), torch.poisson(h * 9), torch.rand_like(x)]
+        return a, b, c, d, torch.ones(count).max()
+
+    return calls_that_fail_in_the_middle(f, lambda: torch.randn(4, 4))
+
+
+@program()
+def methods_that_draw():
+    def f(x, count):
+        a = x.normal_().sum() + x.uniform_(0, 2).sum() + x.exponential_().sum() + x.geometric_(0.3).sum()
+        b = x.log_normal_().sum() + x.cauchy_().sum() + x.random_(0, 9).sum() + x.bernoulli_(0.3).sum()
+        return a, b, x.random_(5).sum() * torch.ones(count).max()
+
+    return calls_that_fail_in_the_middle(f, lambda: torch.randn(4, 4))
+
+
+@program()
+def layers_that_draw():
+    layers = [nn.Dropout(0.4), nn.Dropout1d(0.4), nn.AlphaDropout(0.4)]
+    planes = [nn.Dropout2d(0.4), nn.FeatureAlphaDropout(0.4)]
+    attention, encoder = nn.MultiheadAttention(4, 2, dropout=0.3), nn.TransformerEncoderLayer(4, 2, 8, dropout=0.3)
+    recurrent, pool = nn.GRU(4, 4, 2, dropout=0.3), nn.FractionalMaxPool2d(2, output_size=2)
+
+    def f(x, count):
+        for layer in layers:
+            x = layer(x)
+        y = F.dropout(x) + F.alpha_dropout(x, 0.3, True) + F.rrelu(x, training=True) + F.gumbel_softmax(x)
+        v = y[None, None]
+        for layer in planes:
+            v = layer(v)
+        v = F.feature_alpha_dropout(v[0], 0.3, True)
+        w = F.scaled_dot_product_attention(v, v, v, dropout_p=0.3) + attention(v, v, v)[0] + encoder(v)
+        return (w + recurrent(v)[0]) * torch.ones(count).max(), pool(x.repeat(2, 1)[None, None])
+
+    return calls_that_fail_in_the_middle(f, lambda: torch.randn(4, 4))
 
 
 @program()
