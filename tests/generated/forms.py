@@ -367,7 +367,6 @@ through| $v.index_add_(0, torch.tensor([0]), $r[None])
 through| $v.set_($V)
 through| torch.mul($v, $F, out=$v)
 through| $v.copy_($v.flip(0))
-through| $v.resize_(3, 4)
 through| $v[:1], $v[1:2] = $v[1:2] * 1, $v[:1] * 1
 through| BOX.total = $v[0]; $v.add_($F)
 through| $@L = list($v.unbind(0)); $l[0].add_($F)
