@@ -10,7 +10,7 @@ import torch
 from janusc.locks import make_lock
 
 _lock = make_lock()
-_inside = 0
+_inside: set[object] = set()
 _before = False
 
 
@@ -21,16 +21,18 @@ def uncounted_warnings() -> Iterator[None]:
     Around samples of operations, whose warnings nobody sees; and around an eager run that has to give again what a
     graph could not. The switch is one of the process: it goes back when the last thread leaves.
     """
-    global _inside, _before
-    with _lock:
-        if not _inside:
-            _before = torch.is_warn_always_enabled()
-            torch.set_warn_always(True)
-        _inside += 1
-    try:
+    global _before
+    own = object()
+    try:  # claimed inside, so that no interrupt leaves the switch on
+        with _lock:
+            if not _inside:
+                _before = torch.is_warn_always_enabled()
+            _inside.add(own)
+        torch.set_warn_always(True)
         yield
     finally:
         with _lock:
-            _inside -= 1
-            if not _inside:
-                torch.set_warn_always(_before)
+            if own in _inside:
+                _inside.discard(own)
+                if not _inside:
+                    torch.set_warn_always(_before)
