@@ -384,6 +384,9 @@ def needs_undo(body: Graph) -> bool:
     """Whether a body changes something, if only a mode, before the last point where it may fail."""
     last = body.nodes[-1] if body.nodes else None
     return any(
-        node.op.name in ("save", "context") or rng.draws(node) or (node.op.name in COMMIT_WRITES and node is not last)
+        node.op.name in ("save", "context")
+        or rng.draws(node)
+        or node.op.name == "write.attr"
+        or (node.op.name in COMMIT_WRITES and node is not last)
         for node in walk(body)
     )

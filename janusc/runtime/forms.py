@@ -199,7 +199,7 @@ def _nested(writer: Writer, spec: Arg) -> str:
 
 def _commit(writer: Writer, node: Node, keep: str, statement: str) -> None:
     """A write at the end of the transaction; what it replaces is kept only where something may yet fail."""
-    if node is not writer.last:
+    if node is not writer.last or node.op.name == "write.attr":  # a module's ``__setattr__`` can be interrupted
         writer.line(keep)
     writer.line(statement, node.span)
 

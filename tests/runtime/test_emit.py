@@ -251,12 +251,15 @@ def test_commits_that_were_made_are_undone_when_a_later_one_fails():
     assert vars(thing) == {"count": 1} and table == {"j": 0, "k": 2}
 
 
-def test_the_only_commit_needs_no_log():
-    def build(body, function, x, factor):
-        body("write.attr", "count", x, 1, out=())
-        return None
+def test_the_only_commit_needs_no_log_unless_an_interrupt_may_come_after_it():
+    def build(kind, name, *args):
+        def body(body, function, x, factor):
+            body(kind, name, x, *args, out=())
 
-    assert "_jc_undo" not in emitted(scale, single(scale, build)).source
+        return emitted(scale, single(scale, body)).source
+
+    assert "_jc_undo" not in build("write.item", "", "key", 1)
+    assert "_jc_save_attr(_jc_undo, x, 'count')" in build("write.attr", "count", 1)
 
 
 def test_prints_come_at_the_end_and_not_from_a_failed_body(capsys):
