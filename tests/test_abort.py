@@ -32,11 +32,11 @@ def run(name, number):
 
 
 def numbers(name):
-    """Each check; of whole models, which have hundreds, ever fewer unless there is time for all."""
+    """Each check; of whole models and recursive programs, which have hundreds, ever fewer unless there is time for all."""
     number = 0
     while True:
         yield number
-        number += 1 + number // 3 if name.startswith("models.") and not EVERY else 1
+        number += 1 + number // 3 if name.startswith(("models.", "recursion.")) and not EVERY else 1
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

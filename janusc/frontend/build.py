@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,9 +101,46 @@ def compile_function(
         compiled = compile(module, parsed.filename, "exec", flags, dont_inherit=True)
     code = _inner_code(_inner_code(compiled, _FACTORY), _INNER)
     code = _requalify(code, f"{_FACTORY}.<locals>.{_INNER}", parsed.qualname)
+    code = _with_own_functions(code, parsed.code)
     nested = parsed.code.co_flags & inspect.CO_NESTED
     code = code.replace(co_name=parsed.name, co_flags=(code.co_flags & ~inspect.CO_NESTED) | nested)
     return Template(name or parsed.name, code, extra, signature)
+
+
+def _with_own_functions(code: types.CodeType, original: types.CodeType) -> types.CodeType:
+    """The code with the user's own code objects for the functions inside that stand as they were written.
+
+    A function is compiled a little differently when the imports of its module are not in sight; the user's own code
+    object is what its source is found by, and what conversions are shared by.
+    """
+    own: dict[tuple[Any, ...], list[types.CodeType]] = {}
+    for inner in _functions_in(original):
+        own.setdefault(_place_of_code(inner), []).append(inner)
+    constants = []
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            same = own.get(_place_of_code(constant), ())
+            constant = same[0] if len(same) == 1 else _with_own_functions(constant, original)
+        constants.append(constant)
+    return code.replace(co_consts=tuple(constants))
+
+
+def _functions_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    stack = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    while stack:
+        item = stack.pop()
+        yield item
+        stack.extend(c for c in item.co_consts if isinstance(c, types.CodeType))
+
+
+def _place_of_code(code: types.CodeType) -> tuple[Any, ...]:
+    """Where code stands and what it takes: equal for two ways to compile the same function."""
+    ends: tuple[Any, ...] = ()
+    if hasattr(code, "co_positions"):
+        known: list[Any] = [p for p in code.co_positions() if None not in p]
+        ends = (min((p[0], p[2]) for p in known), max((p[1], p[3]) for p in known)) if known else ()
+    counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
+    return code.co_name, code.co_firstlineno, ends, code.co_varnames, code.co_freevars, code.co_cellvars, counts
 
 
 def _bare(parsed: ParsedFunction, tree: Any) -> Any:

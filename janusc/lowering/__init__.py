@@ -24,7 +24,9 @@ Files in reading order:
     inert           fixed objects that may be computed with early
     operands        between abstract values and what stands in the graph
     codes           the diagnostics: what can keep a statement out of a graph
+    worlds          the activations and iterations that the call at hand leads to
     lowering        the state of one lowering, and the dispatch over node kinds
+    examples        what run-time values are in those worlds, and what all of them agree on
     lower_stmt      statements
     assign          targets: names, unpacking, attributes, items, del
     branch          branches: one way under an assert, or both as a cond
@@ -36,8 +38,10 @@ Files in reading order:
     lower_operator  operators, comparisons and truth
     classes         what is found on classes, and the guards that it stays so
     lower_attr      attribute access, after Python's own lookup order
+    lower_object    attributes of objects that are known at run time only
     lower_state     names and items: guarded reads, own writes, the commit
     mutation        changes in place, behind what rollback needs
+    routine         functions that call themselves: defined once, invoked by name
     lower_call      calls: what is inlined, what is one op, what is opaque
     lower_builtin   builtin functions and classes
     lower_torch     torch functions

@@ -6,13 +6,13 @@ Each side of a ``cond`` has its own types; what the sides set differently become
 from __future__ import annotations
 
 import types as pytypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gast
 import torch
 
-from janusc.lowering import codes, ops
+from janusc.lowering import codes, examples, ops
 from janusc.lowering.abstract import (
     UNKNOWN,
     BoundV,
@@ -31,7 +31,7 @@ from janusc.lowering.builder import Region
 from janusc.lowering.classes import MODULE_CONTAINERS, check_lacks, class_lookup
 from janusc.lowering.inert import is_inert
 from janusc.lowering.ir import Arg, Const, Value
-from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
+from janusc.lowering.lowering import Lowering, Unconvertible, Unreached, expression, statement
 from janusc.lowering.operands import SCALARS, check_bound, escape, is_plain, realise, sample_type
 from janusc.lowering.store import own_dict, parts
 from janusc.sentinels import UNBOUND
@@ -165,22 +165,24 @@ def cond(
     from janusc.frontend import names
 
     freeze_containers(lo, reachable(lo, names.loads([node] if not isinstance(node, list) else node)))
-    before, last_frame = lo.store.snapshot(), lo.frames
+    before, last_frame, point = lo.store.snapshot(), lo.frames, lo.mark()
     sides: list[tuple[Region, dict[Any, Any], Any]] = []
-    for side in (then, orelse):
-        region = lo.builder.open_region()
+    going = examples.outcomes(lo, predicate) if lo.worlds.active else {}
+    for direction, side in ((True, then), (False, orelse)):
         try:
-            result = side()
-        finally:
-            lo.builder.pop_region()
-        sides.append((region, lo.store.snapshot(), result))
+            sides.append(lower_side(lo, going, direction, side))
+        except Unreached as found:
+            lo.rewind(point)
+            lo.check("false" if direction else "true", (predicate.value,), found.site, lo.span())
+            with examples.narrowed(lo, going, not direction):
+                return orelse() if direction else then()
         lo.store.restore(before)
     (first, left, a), (second, right, b) = sides
     slots = [s for s in {**left, **right} if left.get(s) is not right.get(s) or left.get(s) is not before.get(s)]
     slots = [s for s in slots if s[0] != "local" or s[1] <= last_frame]
     if [s for s in _made(left, before) if s in right] != [s for s in _made(right, before) if s in left]:
         raise lo.refuse(codes.PARTIAL_WRITE, "what is assigned is in another order on each path")
-    merge = Merge(lo, first, second, objects)
+    merge = Merge(lo, first, second, objects, going)
     for slot in slots:
         merged = merge.values(
             left[slot] if slot in left else _before(lo, slot, before),
@@ -197,6 +199,19 @@ def cond(
     graphs = (lo.builder.close(first, merge.left(), free), lo.builder.close(second, merge.right(), free))
     lo.builder.place(ops.COND, "if", (predicate.value, *free), tuple(merge.outputs), graphs, lo.span())
     return result
+
+
+def lower_side(
+    lo: Lowering, going: Mapping[int, bool], direction: bool, side: Callable[[], Any]
+) -> tuple[Region, dict[Any, Any], Any]:
+    """One side in a region of its own, and what it leaves in the store."""
+    region = lo.builder.open_region()
+    try:
+        with examples.narrowed(lo, going, direction):
+            result = side()
+    finally:
+        lo.builder.pop_region()
+    return region, lo.store.snapshot(), result
 
 
 def _made(after: dict[Any, Any], before: dict[Any, Any]) -> list[Any]:
@@ -241,8 +256,10 @@ def _is_kept_elsewhere(obj: Any, name: str) -> bool:
 class Merge:
     """Joins what two sides left behind; the outputs of the ``cond`` pile up here."""
 
-    def __init__(self, lo: Lowering, first: Region, second: Region, objects: bool) -> None:
-        self.lo, self.objects = lo, objects
+    def __init__(
+        self, lo: Lowering, first: Region, second: Region, objects: bool, going: Mapping[int, bool]
+    ) -> None:
+        self.lo, self.objects, self.going = lo, objects, going
         self.regions = (first, second)
         self.outputs: list[Value] = []
         self.pairs: list[tuple[Arg, Arg]] = []
@@ -277,6 +294,7 @@ class Merge:
         if pytype in (torch.Tensor, torch.nn.Parameter):
             type_ = TensorType()
         outer = self.lo.builder.value(type_)
+        examples.note_merged(self.lo, outer, self.going, a, b)
         self.outputs.append(outer)
         self.pairs.append((args[0], args[1]))
         unbound = any(v is Unbound or (isinstance(v, Sym) and v.maybe_unbound) for v in (a, b))

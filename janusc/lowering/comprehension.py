@@ -10,8 +10,7 @@ from janusc.frontend import names
 from janusc.lowering import codes
 from janusc.lowering.abstract import DictV, Frame, FunctionV, Known, ListV, Sym, Unbound
 from janusc.lowering.assign import set_item
-from janusc.lowering.effects import is_barrier
-from janusc.lowering.ir import Effect, Graph, walk
+from janusc.lowering.effects import acts
 from janusc.lowering.lowering import Lowering, expression, statement
 from janusc.lowering.store import parts
 
@@ -61,27 +60,28 @@ def consume(lo: Lowering, function: Any, node: Any) -> Any:
     generator = node.args[0]
     point = lo.mark()
     items = collect(lo, generator, ListV([]), _call(generator, "append", [generator.elt]))
-    if function in (any, all) and len(node.args) == 1 and not node.keywords and changes(lo, point):
+    if function in (any, all) and len(node.args) == 1 and not node.keywords and changes(lo, point, generator):
         lo.rewind(point)
         return quantified(lo, generator, function is any)
-    if function in (sum, min, max) and changes(lo, point) and not _keep_their_values(items):
+    if function in (sum, min, max) and changes(lo, point, generator) and not _keep_their_values(items):
         raise lo.refuse(codes.COMPREHENSION, "a generator expression that changes the items it has given")
     rest = [lo.expr(a) for a in node.args[1:]]
     keywords = {k.arg: lo.expr(k.value) for k in node.keywords}
     return call(lo, Known(function), [items, *rest], keywords)
 
 
-def changes(lo: Lowering, point: tuple[Any, ...]) -> bool:
-    """Whether what was lowered since ``point`` does more than compute: then it matters how far a generator runs."""
+def changes(lo: Lowering, point: tuple[Any, ...], generator: Any) -> bool:
+    """Whether what was lowered since ``point`` does more than compute: then it matters how far a generator runs.
+
+    The collecting of the items themselves, a write at the place of the whole generator expression, is none.
+    """
     store, lengths, contents, (written, *_) = point
+    place = lo.span(generator)
     made = [n for region, length in zip(lo.builder.regions, lengths) for n in region.nodes[length:]]
-    acts = any(is_barrier(n) for n in made) or any(
-        n.op.effect is Effect.DEFER for n in walk(Graph((), tuple(made), ()))
-    )
     followed = any(p.items != items or p.real is not real for p, items, real in contents)
     stored = any(lo.store.get(slot) is not value for slot, value in store.items())
     named = any(slot not in store for slot in lo.store.changes(store, lo.frame.id))
-    return followed or stored or named or lo.written.keys() != written.keys() or acts
+    return followed or stored or named or lo.written.keys() != written.keys() or acts(made, lambda n: n.span == place)
 
 
 def _keep_their_values(items: ListV) -> bool:

@@ -5,7 +5,9 @@ Everything here errs on the safe side: an unknown node may do all of it.
 
 from __future__ import annotations
 
-from janusc.lowering.ir import Arg, Const, Dct, Effect, Node, Ref, Value, inputs_of, values_of, walk
+from collections.abc import Callable, Iterable
+
+from janusc.lowering.ir import Arg, Const, Dct, Effect, Graph, Node, Ref, Value, inputs_of, values_of, walk
 from janusc.types import Constant, HostType, TensorType, TupleType, Type, type_name
 
 COMMIT_WRITES = frozenset({"write.attr", "write.item", "write.cell", "delete.attr"})
@@ -50,6 +52,8 @@ def is_scalar(arg: Arg, names: frozenset[str] = SCALARS) -> bool:
 def may_fail(node: Node) -> bool:
     """Whether executing a node may raise; a commit write counts as unable to, by the rule that it comes last."""
     if node.op.name == "save" or node.op.name in COMMIT_WRITES:
+        return False
+    if node.op.name == "define":
         return False
     if node.regions:
         return not (node.op.name == "cond" and is_scalar(node.args[0])) or any(may_fail(n) for n in _inside(node))
@@ -126,6 +130,8 @@ _CANNOT_FAIL = {
 
 def is_droppable(node: Node) -> bool:
     """Whether nobody can tell that a node with unused outputs did not run."""
+    if node.op.name == "define":
+        return True
     if node.regions:
         return not may_fail(node) and all(is_droppable(n) for n in _inside(node))
     return node.op.effect in (Effect.PURE, Effect.READ) and not may_fail(node)
@@ -136,9 +142,18 @@ def is_barrier(node: Node) -> bool:
     barriers = (Effect.WRITE, Effect.RANDOM, Effect.OPAQUE)
     if not node.regions:
         return node.op.effect in barriers
+    if node.op.name == "define":
+        return False  # what is inside runs where it is invoked
     if node.op.name == "context":
         return True  # a manager's enter and exit change the modes that reads depend on
     return any(inner.op.effect in barriers or inner.op.name == "context" for r in node.regions for inner in walk(r))
+
+
+def acts(nodes: Iterable[Node], but: Callable[[Node], bool]) -> bool:
+    """Whether any of these nodes, or one inside, does more than compute, read and assert; ``but`` says what is none."""
+    harmless = (Effect.PURE, Effect.READ, Effect.ASSERT)
+    found = (n for n in walk(Graph((), tuple(nodes), ())) if n.op.effect not in harmless or n.op.name == "context")
+    return not all(map(but, found))
 
 
 def is_fixed(node: Node) -> bool:

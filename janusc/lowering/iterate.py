@@ -11,6 +11,7 @@ import torch
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, PartsV, Sym, TupleV
 from janusc.lowering.classes import MODULE_CONTAINERS, is_sequence, keeps_method
+from janusc.lowering.examples import derive
 from janusc.lowering.inert import is_plain_enum
 from janusc.lowering.ir import Const
 from janusc.lowering.lower_state import check_once, module_entry, note_read, read
@@ -242,4 +243,5 @@ def unpack(lo: Lowering, value: Any, count: int) -> list[Any]:
     types = tuple(sample_type(s) for s in samples)
     values = lo.builder.emit(ops.UNPACK, "", (arg(lo, value),), (), types, lo.span())
     fresh = isinstance(value, Sym) and value.fresh and value.pytype not in (list, dict, set)
-    return [sym(v, s, stable=stable, fresh=fresh) for v, s in zip(values, samples)]
+    items = [sym(v, s, stable=stable, fresh=fresh) for v, s in zip(values, samples)]
+    return [derive(lo, item, lambda held, i=i: held[i], value) for i, item in enumerate(items)]

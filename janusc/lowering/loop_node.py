@@ -26,6 +26,7 @@ from janusc.lowering.branch import (
     truth,
 )
 from janusc.lowering.builder import Region
+from janusc.lowering.examples import enter_items, has_examples
 from janusc.lowering.ir import Arg, Const, Tup, Value
 from janusc.lowering.iterate import item_sample
 from janusc.lowering.lower_state import find_slot
@@ -132,6 +133,7 @@ class Loop:
         region = lo.builder.open_region()
         lo.loop_depth += 1
         params = self.open(region)
+        outer = lo.worlds.active
         try:
             if item is not None or self.iterable is not None:
                 self.bind_item(region, item)
@@ -142,6 +144,7 @@ class Loop:
             outputs = self.close(after)
             changed = [s for s in lo.store.changes(inside, last_frame) if s not in self.carried]
         finally:
+            lo.worlds.active = outer
             lo.loop_depth -= 1
             lo.builder.pop_region()
         written = [w for w in lo.written_containers[known:] if not _among(w, lo.written_containers[:known])]
@@ -203,6 +206,8 @@ class Loop:
             type_ = HostType("int") if type(item.sample) is int else sample_type(item.sample)
         value = lo.builder.value(type_)
         region.params.insert(0, value)
+        if has_examples(lo, self.iterable):
+            enter_items(lo, self.iterable, value)
         if item is not None and self.is_container(self.iterable):
             assign(lo, self.node.target, typed_item(lo, value, item))
         elif isinstance(item, TupleV):

@@ -26,6 +26,7 @@ from janusc.lowering import (  # noqa: F401  (each registers its constructs)
     ops,
 )
 from janusc.lowering.lowering import Lowering, Unconvertible
+from janusc.lowering.routine import NoRoutine, Recursive
 from janusc.lowering.segments import Lowered, Walk
 from janusc.lowering.split import split
 
@@ -47,6 +48,14 @@ def lower(
     while True:
         try:
             return walk.run()
+        except Recursive as found:
+            walk.recursive.add(found.parsed)
+            walk.go_back(0)
+        except NoRoutine as found:
+            walk.recursive.discard(found.parsed)
+            walk.inlined.add(found.parsed)
+            walk.notes.append(found.error.diagnostic)
+            walk.go_back(0)
         except Unconvertible as error:
             refusals += 1
             learn(walk, error, refusals >= _MANY and time.thread_time() - started > _MOST_SECONDS)

@@ -37,6 +37,7 @@ from janusc.lowering.classes import (
 )
 from janusc.lowering.inert import is_plain_enum
 from janusc.lowering.ir import Const
+from janusc.lowering.lower_object import is_object, object_attribute
 from janusc.lowering.lower_state import ANY_NAME, check_once, module_entry, note_read, raw_attr, read, write
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.namespaces import refuse_stale
@@ -50,6 +51,8 @@ _NAMES = ("__name__", "__qualname__", "__module__", "__doc__")
 
 def get_attribute(lo: Lowering, owner: Any, name: str) -> Any:
     if isinstance(owner, Sym):
+        if owner.value in lo.worlds.examples and is_object(owner.pytype):
+            return object_attribute(lo, owner, name)
         return symbolic_attribute(lo, owner, name)
     if isinstance(owner, Live):
         return live_attribute(lo, owner, name)
@@ -273,16 +276,21 @@ def _path(owner: Live, name: str) -> str:
 def read_property(lo: Lowering, owner: Live | Known, cls: type, name: str, found: property) -> Any:
     from janusc.lowering.lower_call import call
 
+    return call(lo, BoundV(property_getter(lo, cls, name, found), owner), [], {})
+
+
+def property_getter(lo: Lowering, cls: type, name: str, found: property) -> Live:
+    """The function behind a property, guarded to be the one on the class."""
     if found.fget is None or not isinstance(found.fget, pytypes.FunctionType):
         raise lo.refuse(codes.ATTRIBUTE, f"property {name}")
     memo = (id(cls), "property", name)
     if memo not in lo.memo:
         prop = lo.builder.guard(ops.READ_ATTR, name, (lo.builder.ref(cls),), span=lo.span())
-        path = f"{cls.__qualname__}.{name}"
-        lo.check("is", (prop, lo.builder.ref(found, name)), path, lo.span())
+        lo.check("is", (prop, lo.builder.ref(found, name)), f"{cls.__qualname__}.{name}", lo.span())
         value = lo.builder.guard(ops.READ_ATTR, "fget", (prop,), span=lo.span())
-        lo.memo[memo] = function_under_guard(lo, value, found.fget, path)
-    return call(lo, BoundV(lo.memo[memo], owner), [], {})
+        lo.memo[memo] = function_under_guard(lo, value, found.fget, f"{cls.__qualname__}.{name}")
+    getter: Live = lo.memo[memo]
+    return getter
 
 
 def not_overridden(lo: Lowering, owner: Live, name: str) -> None:
@@ -374,4 +382,6 @@ def set_attribute(lo: Lowering, owner: Any, name: str, abstract: Any) -> None:
         raise lo.refuse(codes.ASSIGNMENT, f"attribute {name} of a {cls.__name__} is assigned")
     if found is not MISSING and hasattr(type(found), "__set__") and not isinstance(found, pytypes.MemberDescriptorType):
         raise lo.refuse(codes.ASSIGNMENT, f"{name} is a property or descriptor")
+    if name in lo.object_reads:
+        raise lo.refuse(codes.ASSIGNMENT, f"{name} is read of objects that are known at run time only")
     write(lo, ("attr", place_of(sample), name), owner, abstract)

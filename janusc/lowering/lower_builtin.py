@@ -10,7 +10,7 @@ from typing import Any
 import gast
 import torch
 
-from janusc.lowering import codes, ops
+from janusc.lowering import codes, examples, ops
 from janusc.lowering.abstract import (
     UNKNOWN,
     BoundV,
@@ -213,9 +213,8 @@ def length(lo: Lowering, value: Any) -> Any:
             return computed(lo, "getitem", shape, Known(0))
         sample = len(value.sample) if isinstance(value.sample, (str, tuple, list)) else UNKNOWN
         op = ops.BUILTIN if is_plain(value) else ops.BUILTIN_READ
-        if sample is UNKNOWN and value.pytype is list:
-            return emit(lo, op, "len", (value.value,), 1)
-        return emit(lo, op, "len", (value.value,), sample, stable=value.stable)
+        sample = 1 if sample is UNKNOWN and value.pytype in (list, tuple, dict, set) else sample
+        return examples.derive(lo, emit(lo, op, "len", (value.value,), sample, stable=value.stable), len, value)
     if isinstance(value, Live):
         return live_length(lo, value)
     raise lo.refuse_call(codes.OPAQUE_CALL, "len of an object")
@@ -269,8 +268,8 @@ def lower_isinstance(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> A
         raise lo.refuse_call(codes.OPAQUE_CALL, "isinstance with classes that vary")
     pytype = exact_type(value)
     if pytype is None:
-        sample = UNKNOWN
-        return emit(lo, ops.BUILTIN, "isinstance", (arg(lo, value), arg(lo, classes)), sample)
+        result = emit(lo, ops.BUILTIN, "isinstance", (arg(lo, value), arg(lo, classes)), False)
+        return note_isinstance(lo, result, value, classes.value)
     wanted = classes.value if isinstance(classes.value, tuple) else (classes.value,)
     if all(isinstance(c, type) for c in wanted) and all(map(decides_plainly, wanted)) and _says_its_class(value):
         if pytype is torch.Tensor and torch.nn.Parameter in wanted:  # a tensor can be marked as one
@@ -280,6 +279,15 @@ def lower_isinstance(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> A
 
 
 _TENSOR_CLASSES = (torch.Tensor, torch.nn.Parameter)
+
+
+def note_isinstance(lo: Lowering, result: Sym, value: Any, classes: Any) -> Sym:
+    """The outcomes for the examples of the value."""
+    wanted = classes if isinstance(classes, tuple) else (classes,)
+    if all(isinstance(c, type) for c in wanted) and all(map(decides_plainly, wanted)):
+        found = {w: e for w, e in examples.of(lo, value).items() if has_plain_class(e)}
+        lo.worlds.note(result.value, {w: issubclass(type(e), wanted) for w, e in found.items()})
+    return result
 
 
 def decides_plainly(cls: type) -> bool:

@@ -9,6 +9,7 @@ import abc
 import copy
 import functools
 import types as pytypes
+from dataclasses import replace
 from typing import Any
 
 import gast
@@ -17,6 +18,7 @@ import torch
 from janusc import torch_private
 from janusc.diagnostics import Refusal
 from janusc.frontend import jumps, names, parse
+from janusc.frontend.parse import ParsedFunction
 from janusc.lowering import codes
 from janusc.lowering.abstract import (
     BoundV,
@@ -37,6 +39,7 @@ from janusc.lowering.lower_attr import get_attribute, not_overridden
 from janusc.lowering.lower_expr import closure, display_items, static_dict
 from janusc.lowering.lower_state import check_once, module_entry, raw_attr, read, refuse_iterator
 from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
+from janusc.lowering.routine import Recursive, call_routine
 from janusc.typeinfer import callees, torch_table
 
 MAX_DEPTH = 40
@@ -167,7 +170,30 @@ def call_function(lo: Lowering, function: Live, args: list[Any], kwargs: dict[st
         nonlocal_names=parsed.nonlocal_names,
     )
     defaults = function_defaults(lo, function, library)
+    if is_routine(lo, frame, args):
+        bind = functools.partial(bind_arguments, lo, frame, parsed.tree.args, defaults, args, kwargs)
+        return call_routine(lo, frame, bind)
     return activate(lo, frame, parsed.tree.args, parsed.body, defaults, args, kwargs)
+
+
+def is_routine(lo: Lowering, frame: Frame, args: list[Any]) -> bool:
+    """Whether a function is lowered as a routine; Recursive where it is found to call itself.
+
+    The forward of a module that holds another one of its class is no recursion: it ends where the modules do.
+    """
+    if frame.parsed in lo.recursive:
+        return True
+    if frame.is_library or frame.parsed in lo.inlined:
+        return False
+    caller: Frame | None = lo.frame
+    while caller is not None:
+        if caller.parsed is frame.parsed:
+            module = getattr(args[0], "sample", None) if args else None
+            nested = isinstance(module, torch.nn.Module) and getattr(caller.first, "sample", None) is not module
+            if not nested:
+                raise Recursive(frame.parsed)
+        caller = caller.caller
+    return False
 
 
 def function_defaults(lo: Lowering, function: Live, library: bool) -> Any:
@@ -197,15 +223,12 @@ def function_defaults(lo: Lowering, function: Live, library: bool) -> Any:
 def call_local(lo: Lowering, function: FunctionV, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A function defined inside the call: its free names are those of the frame it was made in."""
     node = function.node
-    if isinstance(node, gast.Lambda):
-        body: Any = [gast.copy_location(gast.Return(value=node.body), node.body)]
-    else:
-        body = structured(node)
+    parsed = local_parsed(function)
     inner = names.names_of(node.body)
     parameters = frozenset(names.parameter_names(node.args))
     own = (inner.stores | inner.deletes | parameters) - inner.global_names - inner.nonlocal_names
     frame = lo.new_frame(
-        parsed=function.frame.parsed,
+        parsed=parsed,
         function=function,
         is_library=function.frame.is_library,
         locals=own,
@@ -217,15 +240,30 @@ def call_local(lo: Lowering, function: FunctionV, args: list[Any], kwargs: dict[
     keyword_defaults = dict(zip(names_of_keywords, function.kw_defaults))
     present = frozenset(k for k, v in keyword_defaults.items() if v is not None)
     defaults = len(function.defaults), function.defaults.__getitem__, present, keyword_defaults.__getitem__
-    return activate(lo, frame, node.args, body, defaults, args, kwargs)
+    if is_routine(lo, frame, args):
+        bind = functools.partial(bind_arguments, lo, frame, node.args, defaults, args, kwargs)
+        return call_routine(lo, frame, bind)
+    return activate(lo, frame, node.args, parsed.body, defaults, args, kwargs)
 
 
-def structured(node: Any) -> Any:
-    """The body with structured jumps, made once; the node itself may yet be run as ordinary Python."""
-    body = getattr(node, "_jc_structured", None)
-    if body is None:
-        body = node._jc_structured = jumps.structure(copy.deepcopy(node.body))
-    return body
+def local_parsed(function: FunctionV) -> ParsedFunction:
+    """A function made inside the call as a parsed function of its own, whose sites are those of its profiled calls.
+
+    Made once; the node itself may yet be run as ordinary Python.
+    """
+    node, outer = function.node, function.frame.parsed
+    known: ParsedFunction | None = getattr(node, "_jc_parsed", None)
+    if known is None:
+        if isinstance(node, gast.Lambda):
+            body: Any = [gast.copy_location(gast.Return(value=node.body), node.body)]
+        else:
+            body = jumps.structure(copy.deepcopy(node.body))
+        qualname = f"{outer.qualname}.<locals>.{function.name}"
+        module = outer.key.rpartition("@")[0].removesuffix(outer.qualname)
+        key = f"{module}{qualname}@{node.lineno}:{node.col_offset}"
+        known = replace(outer, name=function.name, qualname=qualname, key=key, tree=node, body=tuple(body))
+        node._jc_parsed = known
+    return known
 
 
 def activate(
@@ -257,7 +295,7 @@ def check_depth(lo: Lowering, frame: Frame) -> None:
     caller: Frame | None = lo.frame
     while caller is not None:
         depth += 1
-        same += caller.parsed is frame.parsed and caller.locals == frame.locals
+        same += caller.parsed is frame.parsed
         caller = caller.caller
     if same >= MAX_RECURSION or depth >= MAX_DEPTH:
         raise lo.refuse(codes.RECURSION, f"recursion in {frame.parsed.name}")

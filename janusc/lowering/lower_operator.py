@@ -22,6 +22,7 @@ from janusc.lowering.abstract import (
     Sym,
     TupleV,
 )
+from janusc.lowering.examples import derive, note_identity
 from janusc.lowering.inert import compares_inertly, is_inert
 from janusc.lowering.ir import Op
 from janusc.lowering.lower_state import check_once, note_read, raw_attr, read
@@ -122,7 +123,8 @@ def computed(lo: Lowering, name: str, *operands: Any) -> Any:
     if name == "pow" and not tensors:  # int ** int is a float for negative exponents
         power = emit(lo, op, name, tuple(arg(lo, v) for v in operands), UNKNOWN)
         return Sym(power.value, sample, stable=stable, plain=all(is_plain(v) for v in operands))
-    return emit(lo, op, name, tuple(arg(lo, v) for v in operands), sample, stable=stable, fresh=fresh)
+    result = emit(lo, op, name, tuple(arg(lo, v) for v in operands), sample, stable=stable, fresh=fresh)
+    return derive(lo, result, getattr(operator, name), *operands)
 
 
 def compares_plainly(value: Any) -> bool:
@@ -218,7 +220,7 @@ def compare(lo: Lowering, name: str, left: Any, right: Any) -> Any:
         if same is not None:
             return Known(same if name == "is_" else not same)
         check = [arg(lo, v) for v in (left, right)]
-        return emit(lo, ops.OPERATOR, name, tuple(check), False)
+        return note_identity(lo, emit(lo, ops.OPERATOR, name, tuple(check), False), name, left, right)
     if isinstance(left, Known) and isinstance(right, Known) and name not in ("contains", "not_contains"):
         return fold(lo, name, left.value, right.value)
     if name in ("contains", "not_contains"):
@@ -306,6 +308,10 @@ def membership(lo: Lowering, item: Any, container: Any, negate: bool) -> Any:
         sample = item.value in container.sample
         stable = not is_mutated(lo, container) and lo.loop_depth == 0
         result = emit(lo, ops.OPERATOR_READ, "contains", (container.value, arg(lo, item)), sample, stable=stable)
+    elif isinstance(container, Sym) and container.pytype is dict and type(getattr(item, "value", None)) is str:
+        # among text keys; another key would be asked only if it had the same hash
+        result = emit(lo, ops.OPERATOR_READ, "contains", (container.value, arg(lo, item)), False)
+        result = derive(lo, result, operator.contains, container, item)
     else:
         result = computed(lo, "contains", container, item)
     if not negate:
@@ -368,7 +374,7 @@ def get_item(lo: Lowering, owner: Any, key: Any) -> Any:
         return runtime_item(lo, owner, key)
     if isinstance(owner, Sym):
         if owner.pytype in (list, dict, set):
-            return runtime_item(lo, owner, key)
+            return derive(lo, runtime_item(lo, owner, key), operator.getitem, owner, key)
         check_index(lo, owner, key)
         return computed(lo, "getitem", owner, key)
     raise lo.refuse(codes.SUBSCRIPT, f"a subscript of a {type(owner).__name__}")

@@ -14,11 +14,13 @@ import gast
 
 from janusc.diagnostics import Diagnostic
 from janusc.frontend import parse
+from janusc.frontend.parse import ParsedFunction
 from janusc.lowering import codes
 from janusc.lowering.abstract import DictV, Frame, ListV, Live, Unbound
 from janusc.lowering.builder import Builder
 from janusc.lowering.ir import Arg
 from janusc.lowering.store import Slot, Store, parts
+from janusc.lowering.worlds import Worlds
 from janusc.registry import Registry
 from janusc.source import Span, span_of
 
@@ -34,6 +36,14 @@ class Unconvertible(Exception):
         self.diagnostic = diagnostic
         self.call = call  # the opaque call that could run on its own, in the root frame
         self.culprits: list[Any] = []  # other statements to run on the host, if not the one at hand
+
+
+class Unreached(Unconvertible):
+    """No call got here yet, and what is needed to go on is not known; the branch to it is taken not to be taken."""
+
+    def __init__(self, diagnostic: Diagnostic, site: str) -> None:
+        super().__init__(diagnostic)
+        self.site = site
 
 
 @dataclass(frozen=True)
@@ -59,6 +69,10 @@ class Lowering:
         self.grad = True
         self.segment_site = ""  # where this segment starts; "" for the first one
         self.loop_depth = 0
+        self.worlds = Worlds()
+        self.routines: dict[ParsedFunction, Any] = {}  # of the recursive functions being lowered
+        self.recursive: set[ParsedFunction] = set()  # the functions that are routines
+        self.inlined: set[ParsedFunction] = set()  # the recursive functions that can't be
         self.start_segment()
 
     def start_segment(self) -> None:
@@ -73,6 +87,7 @@ class Lowering:
         self.written_keys: dict[Any, set[str]] = {}
         self.holders: dict[Slot, Live] = {}  # of every slot written so far, also in a part of the walk that was undone
         self.module_reads: dict[str, dict[int, Any]] = {}
+        self.object_reads: set[str] = set()  # attributes read of objects that are known at run time only
 
     # ---- places and refusals
 
@@ -112,9 +127,17 @@ class Lowering:
             raise self.refuse(codes.SYNTAX, f"{type(node).__name__} expressions are not converted", node=node)
         outer, self.node = self.node, node
         try:
-            return handler(self, node)
+            return self.settled(handler(self, node))
         finally:
             self.node = outer
+
+    def settled(self, value: Any) -> Any:
+        """The value, of the type that all its examples here have."""
+        if not self.worlds.examples:
+            return value
+        from janusc.lowering.examples import settle
+
+        return settle(self, value)
 
     def stmt(self, node: Any) -> None:
         """The effect of a statement on the store and the graph."""
@@ -159,6 +182,7 @@ class Lowering:
         store, nodes, contents, (written, containers, tuples, self.frame, self.loop_depth) = point
         self.written, self.written_containers, self.tuples = dict(written), list(containers), dict(tuples)
         self.store.restore(store)
+        self.worlds.settled.clear()  # the asserts may be among what is undone
         for container, items, real in contents:
             container.items, container.real = copy.copy(items), real
         self.builder.rewind(nodes)

@@ -137,6 +137,14 @@ def _regions_like_node(node: Node) -> Iterator[str]:
         yield from _region(title, region, len(node.args) - 1, len(node.outputs))
 
 
+def _define(node: Node) -> Iterator[str]:
+    least = 1 + len(node.args)
+    if len(node.regions[0].params) < least:
+        yield f"the body has {len(node.regions[0].params)} parameters where {least} at least are wanted"
+    if len(node.regions[0].outputs) != 1:
+        yield f"the body has {len(node.regions[0].outputs)} outputs where one is wanted"
+
+
 def _loop(node: Node) -> Iterator[str]:
     if len(node.args) != 3 or not isinstance(node.args[1], Tup) or not isinstance(node.args[2], Tup):
         yield "a loop takes (iterable, Tup(carried), Tup(invariant))"
@@ -191,6 +199,9 @@ def _register() -> None:
         "cond": _shape((1, None), anything, _among({"if"}), _regions_like_node),
         "loop": _shape((3, 3), anything, _among({"for", "while"}), _loop, ("enter",)),
         "context": _shape((1, None), anything, _among({"with"}), _regions_like_node),
+        "define": _shape(anything, target=str.isidentifier, more=_define),
+        "invoke": _shape((1, None), target=str.isidentifier),
+        "invoke.write": _shape((1, None), target=str.isidentifier),
     }.items():
         RULES.register(name, rule)
 

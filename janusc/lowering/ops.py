@@ -11,6 +11,8 @@ Argument conventions of the nodes with regions:
              its test inside: the body runs while ``go_on`` held, and the first entry is decided by kwargs ``enter``.
              The node's outputs are the final carried values.
 ``context``  target "with"; args = (manager, *inputs); one region run inside ``with manager:``.
+``define``   target a name; args = the inputs; one region, which is not run here: its params are (itself, *parameters,
+             *inputs) and it has one output. The node's output is the function, for ``invoke`` to call.
 """
 
 from __future__ import annotations
@@ -82,3 +84,6 @@ PRINT = _op("print", Effect.DEFER, "print(*args, **kwargs) at commit; the text i
 COND = _op("cond", Effect.PURE, "see above", regions=2)
 LOOP = _op("loop", Effect.PURE, "see above", regions=1)
 CONTEXT = _op("context", Effect.PURE, "see above", regions=1)
+DEFINE = _op("define", Effect.PURE, "see above", regions=1)
+INVOKE = _op("invoke", Effect.READ, "args[0], the function a define made or itself inside, is called with args[1:]")
+INVOKE_WRITE = _op("invoke.write", Effect.WRITE, "the same, where the function writes, draws or prints")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import types as pytypes
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gast
@@ -39,6 +39,7 @@ from janusc.lowering.live_ins import after_host, assigned_types, carry_over
 from janusc.lowering.lower_match import taken
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS, arg, escape, lift, realise, sample_type
+from janusc.lowering.routine import call_routine, invariants
 from janusc.lowering.store import parts
 from janusc.lowering.worth import is_worth
 from janusc.types import HostType
@@ -97,6 +98,8 @@ class Walk:
     ) -> None:
         self.parsed, self.function, self.arguments, self.profile = parsed, function, arguments, profile
         self.begin = begin
+        self.recursive: set[ParsedFunction] = set()  # functions that call themselves, to be routines
+        self.inlined: set[ParsedFunction] = set()  # and those that can't be
         self.host_ids: dict[int, Diagnostic | None] = {}
         self.pieces: dict[int, list[Any]] = {}
         self.loaded: dict[int, frozenset[str]] = {}
@@ -127,7 +130,7 @@ class Walk:
                 self.open()
             if not self.agenda:
                 self.current = None
-                returned = self.finish(Known(None))
+                returned = self.finish(self.result_of_itself)
                 continue
             statement = self.agenda.pop(0)
             if id(statement) in self.pieces:
@@ -159,9 +162,11 @@ class Walk:
     def open(self) -> None:
         """The segment that starts where the walk went back to."""
         self.is_open = True
+        self.result_of_itself: Any = Known(None)
         after = self.starts[-1].after
         if after is None:
             self.lo = self.begin()
+            self.lo.recursive, self.lo.inlined = self.recursive, self.inlined
             self.open_first()
         else:
             self.reopen(after)
@@ -185,6 +190,10 @@ class Walk:
             "is", (code, builder.ref(self.function.__code__, "own_code")), "the function's own code", lo.span()
         )
         self.own_guards = len(builder.guards)
+        self.live_ins = (FUNCTION, *self.parsed.parameters)
+        if self.parsed in self.recursive:
+            self.call_itself(live)
+            return
         for name in self.parsed.parameters:
             sample = self.arguments[name]
             if name in self._star_parameters():
@@ -193,7 +202,23 @@ class Walk:
                 parameter = builder.parameter(sample_type(sample))
                 lo.bind(name, lift(lo, sample, parameter, name))
         lo.node = None
-        self.live_ins = (FUNCTION, *self.parsed.parameters)
+
+    def call_itself(self, function: Live) -> None:
+        """All of a recursive function is a call of it, with arguments of which nothing is assumed beforehand."""
+        lo = self.lo
+        if self._star_parameters():
+            raise lo.refuse(codes.RECURSION, f"recursion of {self.parsed.name}, with *args or **kwargs")
+        constant = invariants(self.parsed.tree)
+        given = {}
+        for name in self.parsed.parameters:
+            value, sample = lo.builder.parameter(), self.arguments[name]
+            lo.worlds.note(value, {0: sample})
+            given[name] = lift(lo, sample, value, name) if name in constant else Sym(value)
+        lo.worlds.settled.clear()
+        lo.node = None
+        self.agenda = []
+        frame = replace(lo.frame, id=lo.frame.id)
+        self.result_of_itself = call_routine(lo, frame, lambda: list(given.items()))
 
     def _star_parameters(self) -> tuple[str, ...]:
         extra = self.parsed.tree.args

@@ -340,6 +340,22 @@ def _loop(machine: Machine, node: Node, env: dict[Value, Any]) -> list[Any]:
     return state
 
 
+@meaning("define")
+def _define(machine: Machine, node: Node, env: dict[Value, Any]) -> list[Any]:
+    inputs = machine.args(node, env)
+
+    def function(*args: Any) -> Any:
+        return machine.run(node.regions[0], [*args, *inputs])[0]
+
+    return [function]
+
+
+@meaning("invoke", "invoke.write")
+def _invoke(machine: Machine, node: Node, env: dict[Value, Any]) -> Any:
+    function, *args = machine.args(node, env)
+    return function(function, *args)
+
+
 @meaning("assert")
 def _assert(machine: Machine, node: Node, env: dict[Value, Any]) -> None:
     if machine.abort() or not ASSERTIONS[node.target](*machine.args(node, env)):

@@ -5,6 +5,7 @@ A value that has been read for the last time is deleted on that line, so memory 
 
 from __future__ import annotations
 
+import builtins
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from janusc.lowering.effects import may_fail
 from janusc.lowering.ir import Arg, Const, Graph, Node, Tup, Value, inputs_of, values_of
 from janusc.runtime.backends.aten import reuse_buffers
 from janusc.runtime.blocks import Block, last_uses, partition
-from janusc.runtime.forms import FORMS, attribute, form, item_text
+from janusc.runtime.forms import FORMS, assign, attribute, form, item_text
 from janusc.runtime.writer import Writer, tuple_text
 from janusc.source import Span
 from janusc.types import Constant, HostType, Type
@@ -161,6 +162,35 @@ def write_cond(writer: Writer, node: Node) -> None:
     if names or orelse.nodes:
         writer.line("else:")
         _write_suite(writer, orelse, names)
+
+
+@form("define")
+def write_function(writer: Writer, node: Node) -> None:
+    """``def visit(v1, v2, v3=v3):`` ...
+
+    The function gets itself as an argument and its inputs as defaults: it holds no cell, so that no cycle of references
+    keeps tensors alive.
+    """
+    (region,) = node.regions
+    first = len(region.params) - len(node.args)
+    name = writer.fresh(node.target)
+    writer.rename(node.outputs[0], name)
+    parameters = [writer.define(v) for v in region.params[:first]]
+    _alias_all(writer, region.params[first:], node.args)
+    names = dict.fromkeys(writer.expr(v) for v in region.params[first:])
+    held = [n for n in names if n.isidentifier() and n not in writer.namespace and not hasattr(builtins, n)]
+    writer.line(f"def {name}({', '.join([*parameters, *(f'{n}={n}' for n in held)])}):", node.span)
+    writer.indent()
+    write_nodes(writer, region)
+    writer.line(f"return {writer.expr(region.outputs[0])}")
+    writer.dedent()
+
+
+@form("invoke", "invoke.write")
+def write_invoke(writer: Writer, node: Node) -> None:
+    """``v3 = visit(visit, v1, v2)``"""
+    function = writer.expr(node.args[0])
+    assign(writer, node, f"{function}({', '.join([function, *map(writer.expr, node.args[1:])])})")
 
 
 @form("context")

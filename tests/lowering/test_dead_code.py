@@ -133,3 +133,25 @@ def test_a_carried_value_lives_while_something_that_lives_needs_it():
         "  }\n"
         "  return (%3)\n"
     )
+
+
+def test_a_function_that_nobody_invokes_goes():
+    body = in_body(dead_code, "%4: any = define f(%0) {\nregion(%5: any, %6: any):\nreturn (%6)\n}\nreturn (%3)")
+    assert print_graph(body) == "graph(%0: bool):\n  return (%0)\n"
+
+
+def test_a_function_keeps_its_parameters_and_loses_what_it_does_not_use():
+    body = in_body(
+        dead_code,
+        """
+        %4: any = define f(%0, %1) {
+          region(%5: any, %6: any, %7: any, %8: any):
+            %9: any = operator is_(%8, None)
+            return (%8)
+        }
+        %10: any = invoke f(%4, %2)
+        return (%10)
+        """,
+    )
+    text = print_graph(body)
+    assert "define f(%0) {" in text and "region(%3: any, %4: any, %5: any):" in text and "is_" not in text

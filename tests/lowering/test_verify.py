@@ -178,6 +178,9 @@ def test_an_unknown_op_and_a_wrong_number_of_regions_are_refused():
         ),
         ("cond unless(%0) {\n region():\n return ()\n region():\n return ()\n }", "can't have the target 'unless'"),
         ("%2: any = context with(%0) {\n region():\n return ()\n }", "the first region has 0 outputs"),
+        ("%2: any = define f(%0) {\n region(%3: any):\n return (1)\n }", "the body has 1 parameters where 2 at least"),
+        ("%2: any = define f() {\n region(%3: any):\n return ()\n }", "the body has 0 outputs where one is wanted"),
+        ("%2: any = invoke f()", "at least 1 arguments wanted"),
         ("loop for(%0, %1, ()) {\n region(%3: any):\n return (True)\n }", "a loop takes (iterable, Tup(carried)"),
         (
             "loop for(%0, (1,), ()) {\n region(%3: any, %4: any):\n return (True, 1)\n }",

@@ -122,6 +122,8 @@ def is_one_object(value: object) -> bool:
 
 def _inputs(node: Node, region: Graph) -> Iterable[tuple[Value, Arg]]:
     """The parameters of a region that keep the value they are bound to, and what that is."""
+    if node.op.name == "define":
+        return zip(region.params[len(region.params) - len(node.args) :], node.args)
     if node.op.name != "loop":
         return zip(region.params, node.args[1:])
     invariant = node.args[2]

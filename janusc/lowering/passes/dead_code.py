@@ -77,6 +77,8 @@ def trim(node: Node, used: set[Value]) -> Node:
     """The node with regions without the outputs, inputs and inner nodes that nobody uses."""
     if node.op.name == "loop":
         return _trim_loop(node, used)
+    if node.op.name == "define":
+        return _trim_function(node)
     dead = [i for i, v in enumerate(node.outputs) if v not in used]
     regions = [_trim_graph(r, _without(r.outputs, dead)) for r in node.regions]
     needed = [used_values(r) for r in regions]
@@ -84,6 +86,15 @@ def trim(node: Node, used: set[Value]) -> Node:
     regions = [replace(r, params=_without(r.params, idle)) for r in regions]
     args = (node.args[0], *_without(node.args[1:], idle))
     return _rebuilt(node, args, _without(node.outputs, dead), regions)
+
+
+def _trim_function(node: Node) -> Node:
+    """Its parameters stay, which calls give; inputs that nobody uses go."""
+    region = _trim_graph(node.regions[0], node.regions[0].outputs)
+    first, needed = len(region.params) - len(node.args), used_values(region)
+    idle = [i for i in range(len(node.args)) if region.params[first + i] not in needed]
+    region = replace(region, params=_without(region.params, [first + i for i in idle]))
+    return _rebuilt(node, _without(node.args, idle), node.outputs, [region])
 
 
 def _rebuilt(node: Node, args: tuple[Arg, ...], outputs: tuple[Value, ...], regions: list[Graph]) -> Node:

@@ -1,0 +1,366 @@
+"""Functions that call themselves: one graph for all activations, defined once and invoked by name.
+
+The first call defines the function in the graph, with a parameter for each argument that varies from activation to
+activation; calls inside invoke it. What kind of value a parameter is follows from the arguments at hand, activation by
+activation (see ``examples``), and from the calls inside; the body is lowered until the kinds settle. What a call
+returns is of the type that the profile saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import gast
+import torch
+
+from janusc.frontend import names
+from janusc.frontend.parse import ParsedFunction
+from janusc.lowering import codes, examples, ops
+from janusc.lowering.abstract import UNKNOWN, Frame, Known, Live, Sym, TupleV
+from janusc.lowering.branch import freeze_containers, kind_of, reachable
+from janusc.lowering.effects import acts
+from janusc.lowering.ir import Arg, Node, Value
+from janusc.lowering.lower_state import check_once
+from janusc.lowering.lower_torch import sample_from_type
+from janusc.lowering.lowering import Lowering, Unconvertible, Unreached
+from janusc.lowering.operands import SCALARS, escape, sample_type
+from janusc.types import ANY, Constant, HostType, TensorType, TupleType, Type, join
+
+_MOST_PASSES = 24
+Arguments = list[tuple[str, Any]]
+
+
+class Recursive(Exception):
+    """A function calls itself: the walk begins anew, with the function as a routine."""
+
+    def __init__(self, parsed: ParsedFunction) -> None:
+        super().__init__(parsed.name)
+        self.parsed = parsed
+
+
+class NoRoutine(Exception):
+    """A recursive function can't be a routine: the walk begins anew without it."""
+
+    def __init__(self, parsed: ParsedFunction, error: Unconvertible) -> None:
+        super().__init__(str(error))
+        self.parsed, self.error = parsed, error
+
+
+@dataclass
+class Parameter:
+    """A parameter of a routine: one abstract value for all activations, or what is known of its kind."""
+
+    name: str
+    fixed: Any = None
+    kind: type | None = None  # of computed tensors and numbers; None: to be seen from the examples
+    sample: Any = UNKNOWN
+    examples: dict[int, Any] = field(default_factory=dict)
+    is_any: bool = False  # values without examples of different kinds
+
+    def type(self) -> Type:
+        return sample_type(self.sample) if self.kind is not None else ANY
+
+
+@dataclass
+class Routine:
+    """A recursive function while it is lowered."""
+
+    name: str
+    itself: Value
+    parameters: list[Parameter]
+    worlds: set[int] = field(default_factory=set)
+    kinds: set[tuple[Any, ...]] = field(default_factory=set)  # of the worlds seen
+    result: Type | None = None
+    acts: bool = False  # whether it writes, draws or prints
+    changed: bool = False
+
+    @property
+    def varying(self) -> list[Parameter]:
+        return [p for p in self.parameters if p.fixed is None]
+
+
+def call_routine(lo: Lowering, frame: Frame, bind: Callable[[], Arguments]) -> Any:
+    """A call of a recursive function; ``bind`` gives the arguments by parameter."""
+    routine = lo.routines.get(frame.parsed)
+    if routine is not None:
+        return invoke_inside(lo, routine, bind())
+    try:
+        return define(lo, frame, bind())
+    except Unconvertible as error:
+        lo.routines.pop(frame.parsed, None)
+        raise NoRoutine(frame.parsed, error) from None
+
+
+def define(lo: Lowering, frame: Frame, arguments: Arguments) -> Any:
+    """The definition, at its first call, and that call."""
+    parsed: ParsedFunction = frame.parsed
+    constant = invariants(parsed.tree)
+    outside = lo.worlds.active
+    routine = Routine(parsed.name.strip("<>"), lo.builder.value(), [])
+    for name, value in arguments:
+        routine.parameters.append(Parameter(name, value if name in constant else None))
+    first = lo.worlds.spawn(min(outside) if outside else None)
+    assert first is not None
+    routine.worlds.add(first)
+    for parameter, (_, value) in zip(routine.parameters, arguments):
+        if parameter.fixed is None:
+            join_argument(lo, parameter, value, {first: min(outside)} if outside else {first: None})
+    freeze_containers(lo, [*seen_from(lo, frame), *(value for _, value in arguments)])
+    given = [escape(lo, value) for p, (_, value) in zip(routine.parameters, arguments) if p.fixed is None]
+    lo.routines[parsed] = routine
+    point = lo.mark()
+    for _ in range(_MOST_PASSES):
+        routine.changed = False
+        region, output = lower_body(lo, routine, frame, parsed.body)
+        if not routine.acts and acts(region.nodes, is_collecting):
+            routine.acts = routine.changed = True
+        if not routine.changed:
+            break
+        lo.rewind(point)
+    else:
+        raise lo.refuse(codes.RECURSION, f"the kinds in {routine.name} don't settle")
+    del lo.routines[parsed]
+    free = lo.builder.free_values(region, (output,))
+    graph = lo.builder.close(region, (output,), free)
+    function = lo.builder.value()
+    lo.builder.place(ops.DEFINE, routine.name, tuple(free), (function,), (graph,), lo.span())
+    guard_arguments(lo, routine, given)
+    return invoke(lo, routine, function, given)
+
+
+def seen_from(lo: Lowering, frame: Frame) -> list[Any]:
+    """What the body may change: what it names in the frames around it, and own writes."""
+    outer, lo.frame = lo.frame, frame
+    try:
+        return reachable(lo, names.loads(frame.parsed.body))
+    finally:
+        lo.frame = outer
+
+
+def lower_body(lo: Lowering, routine: Routine, frame: Frame, body: Any) -> tuple[Any, Arg]:
+    """One pass over the body under the present kinds."""
+    before, written = lo.store.snapshot(), len(lo.written_containers)
+    region = lo.builder.open_region([routine.itself])
+    frame.caller, frame.depth = lo.frame, lo.frame.depth + 1
+    outer, lo.frame = lo.frame, frame
+    lo.loop_depth += 1
+    try:
+        with examples.inside(lo, frozenset(routine.worlds)):
+            for parameter in routine.parameters:
+                value = parameter.fixed
+                if value is None:
+                    value = open_parameter(lo, region, parameter)
+                lo.bind(parameter.name, value)
+            frame.first = lo.fetch(lo.local(routine.parameters[0].name)) if routine.parameters else None
+            result: Any = Known(None)
+            for stmt in body:
+                if isinstance(stmt, gast.Return):
+                    result = Known(None) if stmt.value is None else lo.expr(stmt.value)
+                    break
+                lo.stmt(stmt)
+            ensure(lo, result, routine.result)
+            output = escape(lo, result)
+    finally:
+        lo.frame = outer
+        lo.loop_depth -= 1
+        lo.builder.pop_region()
+    if len(lo.written_containers) > written or any(
+        s[:2] != ("local", frame.id) for s in lo.store.changes(before, frame.id)
+    ):
+        raise lo.refuse(codes.RECURSION, f"{routine.name} changes what outlives the call")
+    return region, output
+
+
+def open_parameter(lo: Lowering, region: Any, parameter: Parameter) -> Sym:
+    value = lo.builder.value(parameter.type())
+    region.params.append(value)
+    if parameter.kind is not None:
+        return Sym(value, parameter.sample, pytype=parameter.kind)
+    if not parameter.is_any:
+        lo.worlds.note(value, parameter.examples)
+    return Sym(value)
+
+
+def invoke_inside(lo: Lowering, routine: Routine, arguments: Arguments) -> Any:
+    """A call from inside the routine: its arguments may widen the parameters, its worlds are new ones."""
+    seen = lo.profile.type_at(lo.site(lo.node))
+    result = seen if routine.result is None else routine.result if seen is None else join(routine.result, seen)
+    if result != routine.result:
+        routine.result, routine.changed = result, True
+    if result is None:
+        unseen(lo, routine)
+    new = new_worlds(lo, routine, arguments)
+    for parameter, (_, value) in zip(routine.parameters, arguments):
+        if parameter.fixed is not None:
+            if not is_same(lo, parameter.fixed, value):
+                raise lo.refuse(codes.RECURSION, f"{parameter.name} varies from call to call")
+        elif join_argument(lo, parameter, value, new):
+            routine.changed = True
+    given = [escape(lo, value) for p, (_, value) in zip(routine.parameters, arguments) if p.fixed is None]
+    return invoke(lo, routine, routine.itself, given)
+
+
+def unseen(lo: Lowering, routine: Routine) -> NoReturn:
+    """A call that was never reached: its branch gives up the graph when it is taken, and is profiled then."""
+    site = lo.site(lo.node, "unseen")
+    error = lo.refuse(codes.RECURSION, f"{routine.name} was not seen to call itself here")
+    raise error if lo.profile.is_refuted(site) else Unreached(error.diagnostic, site)
+
+
+def new_worlds(lo: Lowering, routine: Routine, arguments: Arguments) -> dict[int, int | None]:
+    """For each active world the activation it calls, where that one is unlike those seen so far."""
+    columns = [examples.of(lo, v) for p, (_, v) in zip(routine.parameters, arguments) if p.fixed is None]
+    new: dict[int, int | None] = {}
+    for world in sorted(lo.worlds.active):
+        row = [c.get(world, UNKNOWN) for c in columns]
+        kind = tuple(map(_signature, row))
+        if kind in routine.kinds:
+            continue
+        routine.kinds.add(kind)
+        child = lo.worlds.spawn()
+        if child is not None:
+            new[child] = world
+    if new:
+        routine.worlds.update(new)
+        routine.changed = True
+    return new
+
+
+def _signature(example: Any) -> Any:
+    """What makes activations alike: numbers and text by value, containers by length, objects by what they hold."""
+    cls = type(example)
+    if cls in SCALARS:
+        return cls, example
+    if cls in (tuple, list):
+        return cls, tuple(type(x) for x in example[:8])
+    if isinstance(example, torch.Tensor):
+        return cls, example.dtype, example.ndim
+    held = getattr(example, "__dict__", None)
+    if type(held) is dict:
+        plain = (type(v) if type(v) not in (str, bool) else v for v in held.values())
+        return cls, tuple(held), tuple(plain)
+    return cls
+
+
+def join_argument(lo: Lowering, parameter: Parameter, value: Any, worlds: dict[int, Any]) -> bool:
+    """Let a parameter also stand for this argument; whether that changed what is known of it."""
+    if parameter.is_any:
+        return False
+    shown = examples.has_examples(lo, value) or isinstance(value, (Known, Live))
+    if parameter.kind is None and shown:
+        for child, world in worlds.items():
+            example = _example(lo, value, world)
+            if example is not UNKNOWN:
+                parameter.examples[child] = example
+        return False  # the new worlds say so
+    kind = kind_of(value)
+    tensor = isinstance(value, Sym) and value.is_tensor
+    known = {type(e) for e in parameter.examples.values()} if parameter.kind is None else {parameter.kind}
+    wanted = {torch.Tensor, torch.nn.Parameter} if tensor else {kind}
+    if kind is not None and known <= wanted and (tensor or kind in SCALARS):
+        if parameter.kind is not None:
+            return False
+        parameter.kind, parameter.sample = (torch.Tensor if tensor else kind), getattr(value, "sample", UNKNOWN)
+        if isinstance(value, Known):
+            parameter.sample = value.value
+        return True
+    parameter.kind, parameter.sample, parameter.is_any = None, UNKNOWN, True
+    return True
+
+
+def _example(lo: Lowering, value: Any, world: int | None) -> Any:
+    if isinstance(value, Known):
+        return value.value
+    if isinstance(value, Live):
+        return value.sample
+    if world is None:  # the first call, from outside all worlds
+        return lo.worlds.examples.get(value.value, {}).get(0, UNKNOWN)
+    return examples.of(lo, value).get(world, UNKNOWN)
+
+
+def is_same(lo: Lowering, fixed: Any, value: Any) -> bool:
+    """Whether an argument is what a parameter stands for in all activations; an object by another path is guarded."""
+    if isinstance(fixed, Live) and isinstance(value, Live) and fixed.value is not value.value:
+        if fixed.sample is not value.sample or not lo.builder.is_early(fixed.value, value.value):
+            return False
+        check_once(lo, "is", (value.value, fixed.value), "the same object")
+        return True
+    if isinstance(fixed, Known) and isinstance(value, Known):
+        return fixed.value is value.value
+    return fixed is value or (isinstance(fixed, (Live, Sym)) and getattr(value, "value", None) is fixed.value)
+
+
+def guard_arguments(lo: Lowering, routine: Routine, given: list[Arg]) -> None:
+    """What the first call gives is of the kinds that the body was lowered for."""
+    for parameter, argument in zip(routine.varying, given):
+        if parameter.kind is not None and isinstance(argument, Value) and argument.type == ANY:
+            lo.check("type", (argument, lo.builder.ref(parameter.kind)), f"{routine.name}.{parameter.name}", lo.span())
+
+
+def invoke(lo: Lowering, routine: Routine, function: Value, given: list[Arg]) -> Any:
+    sample = sample_from_type(routine.result)
+    kind = sample_type(sample) if sample is not UNKNOWN else ANY
+    op = ops.INVOKE_WRITE if routine.acts else ops.INVOKE
+    (value,) = lo.builder.emit(op, routine.name, (function, *given), (), (kind,), lo.span())
+    if isinstance(routine.result, TensorType):
+        return Sym(value, sample, pytype=torch.Tensor)
+    if isinstance(routine.result, TupleType):
+        return Sym(value, sample, pytype=tuple)
+    if isinstance(routine.result, (HostType, Constant)) and type(sample) in SCALARS:
+        return Sym(value, sample, pytype=type(sample))
+    return Sym(value)
+
+
+def ensure(lo: Lowering, result: Any, wanted: Type | None) -> None:
+    """The body returns what its calls are taken to return."""
+    if isinstance(wanted, TupleType):
+        if not isinstance(result, TupleV) or len(result.items) != len(wanted.items):
+            raise lo.refuse(codes.RECURSION, "a result of another length")
+        for item, part in zip(result.items, wanted.items):
+            ensure(lo, item, part)
+        return
+    sample = sample_from_type(wanted)
+    if wanted is None or sample is UNKNOWN:
+        return
+    cls = torch.Tensor if isinstance(wanted, TensorType) else type(sample)
+    kind = kind_of(result)
+    if kind is cls or (cls is torch.Tensor and kind is torch.nn.Parameter):
+        return
+    if not (isinstance(result, Sym) and result.pytype is None):
+        raise lo.refuse(codes.RECURSION, f"a result of type {kind.__name__ if kind else 'unknown'}")
+    lo.check("type", (result.value, lo.builder.ref(cls)), lo.site(lo.node or lo.frame.parsed.tree, "result"), lo.span())
+
+
+def is_collecting(node: Node) -> bool:
+    """Whether a node adds to a list; one that was there before the call would be saved first, which is an act."""
+    return node.op is ops.METHOD_WRITE and node.target in ("append", "extend")
+
+
+def invariants(tree: Any) -> frozenset[str]:
+    """The parameters that every call of the function by its own name hands on as they are."""
+    parameters = [p.id for p in [*tree.args.posonlyargs, *tree.args.args]]
+    kept = (gast.Load, gast.Param)
+    rebound = {n.id for n in gast.walk(tree) if isinstance(n, gast.Name) and not isinstance(n.ctx, kept)}
+    same = set(parameters) - rebound
+    calls = 0
+    own = getattr(tree, "name", None)  # a lambda has none
+    for node in gast.walk(tree):
+        if not isinstance(node, gast.Call):
+            continue
+        given: list[Any] = list(node.args)
+        called = node.func.id if isinstance(node.func, gast.Name) else None
+        if isinstance(node.func, gast.Attribute) and node.func.attr == own:
+            given = [node.func.value, *given]
+        elif own in ("forward", "__call__") and called == parameters[0]:
+            given = [node.func, *given]
+        elif called is None or called != own:
+            continue
+        calls += 1
+        keywords = {k.arg: k.value for k in node.keywords}
+        for index, name in enumerate(parameters):
+            handed = given[index] if index < len(given) else keywords.get(name)
+            if not (isinstance(handed, gast.Name) and handed.id == name):
+                same.discard(name)
+    return frozenset(same) if calls else frozenset()
