@@ -44,6 +44,7 @@ Files in reading order:
     routine         functions that call themselves: defined once, invoked by name
     lower_call      calls: what is inlined, what is one op, what is opaque
     lower_builtin   builtin functions and classes
+    introspection   isinstance, type, callable, getattr and hasattr
     lower_torch     torch functions
     parts           module containers: their parts, slices of them, and calls of such slices
     lower_method    methods of tensors, host values and containers

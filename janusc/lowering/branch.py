@@ -256,9 +256,7 @@ def _is_kept_elsewhere(obj: Any, name: str) -> bool:
 class Merge:
     """Joins what two sides left behind; the outputs of the ``cond`` pile up here."""
 
-    def __init__(
-        self, lo: Lowering, first: Region, second: Region, objects: bool, going: Mapping[int, bool]
-    ) -> None:
+    def __init__(self, lo: Lowering, first: Region, second: Region, objects: bool, going: Mapping[int, bool]) -> None:
         self.lo, self.objects, self.going = lo, objects, going
         self.regions = (first, second)
         self.outputs: list[Value] = []

@@ -17,6 +17,7 @@ from janusc.lowering import (  # noqa: F401  (each registers its constructs)
     assign,
     codes,
     comprehension,
+    introspection,
     loops,
     lower_call,
     lower_expr,

@@ -14,14 +14,14 @@ from janusc.lowering import codes
 from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.branch import decide, truth
 from janusc.lowering.classes import class_lookup
+from janusc.lowering.introspection import lower_isinstance
 from janusc.lowering.iterate import static_items
 from janusc.lowering.lower_attr import get_attribute
-from janusc.lowering.lower_builtin import exact_type, lower_isinstance
 from janusc.lowering.lower_expr import literal_key
 from janusc.lowering.lower_operator import compare, get_item, membership
 from janusc.lowering.lower_state import check_once, raw_attr, store_name
 from janusc.lowering.lowering import Lowering, statement
-from janusc.lowering.operands import HOST_VALUES
+from janusc.lowering.operands import HOST_VALUES, exact_type
 
 _MATCHED_WHOLE = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
 _Captures = list[tuple[str, Any]]

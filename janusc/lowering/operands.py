@@ -13,6 +13,7 @@ from janusc.lowering import codes, ops
 from janusc.lowering.abstract import (
     UNKNOWN,
     DictV,
+    FunctionV,
     IterableV,
     Known,
     ListV,
@@ -279,3 +280,16 @@ def lift_function(lo: Lowering, sample: Any, value: Value, what: str) -> Live:
     guard_type(lo, value, pytypes.FunctionType, what)
     lo.check("is", (code, lo.builder.ref(sample.__code__, sample.__name__ + "_code")), what, lo.span())
     return Live(value, sample)
+
+
+def exact_type(value: Any) -> type | None:
+    """The class of a value where it is certain."""
+    if isinstance(value, Known):
+        return type(value.value)
+    if isinstance(value, Sym):
+        return None if value.maybe_unbound else value.pytype
+    if isinstance(value, Live):
+        return type(value.sample)
+    if isinstance(value, (TupleV, ListV, DictV)):
+        return {TupleV: tuple, ListV: list, DictV: dict}[type(value)]
+    return pytypes.FunctionType if isinstance(value, FunctionV) else None
