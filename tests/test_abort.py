@@ -32,7 +32,7 @@ def run(name, number):
 
 
 def numbers(name):
-    """Each check; of whole models and recursive programs, which have hundreds, ever fewer unless there is time for all."""
+    """Each check; of programs that have hundreds, ever fewer unless there is time for all."""
     number = 0
     while True:
         yield number

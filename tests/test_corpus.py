@@ -49,4 +49,4 @@ def test_equal_to_eager(name, mode):
 
 def test_the_corpus_is_large_enough():
     assert len(PROGRAMS) >= 50
-    assert len({name.partition(".")[0] for name in PROGRAMS}) == 10
+    assert len({name.partition(".")[0] for name in PROGRAMS}) >= 10

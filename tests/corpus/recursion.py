@@ -352,17 +352,6 @@ def an_error_deep_inside():
     return visit, trees(binary, count=10)
 
 
-@program()
-def a_cycle_never_ends():
-    def visit(t):
-        return visit(t.left) + 1 if t.left is not None else torch.ones(1)
-
-    loop = Node(0)
-    loop.left = loop
-    chain = Node(0, Node(1, Node(2)))
-    return visit, [(chain,), (chain,), (chain,), (Node(0, chain),), (loop,), (chain,)]
-
-
 @program(max_graphs=2)
 def slots_and_namespaces():
     class Slotted:
