@@ -37,7 +37,7 @@ from janusc.lowering.branch import cond, decide, specialise, truth
 from janusc.lowering.ir import FUNCTION, Arg, Chain, Graph, HostRange, Segment
 from janusc.lowering.live_ins import after_host, assigned_types, carry_over
 from janusc.lowering.lower_match import taken
-from janusc.lowering.lowering import Lowering
+from janusc.lowering.lowering import Lowering, Unconvertible
 from janusc.lowering.operands import SCALARS, arg, escape, lift, realise, sample_type
 from janusc.lowering.routine import call_routine, invariants
 from janusc.lowering.store import parts
@@ -376,6 +376,16 @@ class Walk:
             raise error
         return value.value if isinstance(value, Sym) else escape(self.lo, value)
 
+    def live_in(self, assume: Callable[[Lowering, str, Any], Any], name: str, known: Any) -> Any:
+        """A live-in as it is assumed to be; of one that turned out to be otherwise, nothing is assumed."""
+        builder = self.lo.builder
+        params, guards = len(builder.params), len(builder.guards)
+        try:
+            return assume(self.lo, name, known)
+        except Unconvertible:
+            del builder.params[params:], builder.guards[guards:]
+            return Sym(builder.parameter(), UNKNOWN, maybe_unbound=True)
+
     def reopen(self, after: After) -> None:
         """A new segment after a host range: every local it needs is a live-in, of the kind known or profiled."""
         lo = self.lo
@@ -390,12 +400,11 @@ class Walk:
         seen = assigned_types(self.parsed, after.statements, self.profile)
         for name in sorted(after.later & (after.changed | after.held.keys())):
             if name in after.changed:
-                abstract = after_host(lo, name, seen.get(name))
+                lo.bind(name, self.live_in(after_host, name, seen.get(name)))
             elif after.held[name] is Unbound:
                 continue
             else:
-                abstract = carry_over(lo, name, after.held[name])
-            lo.bind(name, abstract)
+                lo.bind(name, self.live_in(carry_over, name, after.held[name]))
             live_ins.append(name)
         lo.node = None
         self.live_ins = tuple(live_ins)
