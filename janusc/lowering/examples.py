@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from janusc.lowering.abstract import UNKNOWN, Known, Live, Sym
+from janusc.lowering.classes import MISSING, class_lookup
 from janusc.lowering.ir import Const, Value
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS
@@ -127,9 +128,9 @@ def _assert_type(lo: Lowering, abstract: Sym, example: Any, site: str) -> Any:
     if example is None:
         lo.check("is", (value, Const(None)), site, lo.span())
         return Known(None)
-    if isinstance(example, (torch.nn.Module, type)) or callable(example):
+    if issubclass(cls, (torch.nn.Module, type)) or callable(example):
         return abstract
-    if isinstance(example, torch.Tensor):
+    if issubclass(cls, torch.Tensor):
         if cls not in (torch.Tensor, torch.nn.Parameter):
             return abstract
         try:
@@ -152,7 +153,7 @@ def outcomes(lo: Lowering, predicate: Any) -> dict[int, bool]:
         cls = type(example)
         if _is_harmless(example):
             found[world] = bool(example)
-        elif not isinstance(example, torch.Tensor) and not hasattr(cls, "__bool__") and not hasattr(cls, "__len__"):
+        elif all(class_lookup(cls, name) is MISSING for name in ("__bool__", "__len__")):
             found[world] = True
     return found
 

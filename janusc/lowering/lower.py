@@ -50,11 +50,11 @@ def lower(
         try:
             return walk.run()
         except Recursive as found:
-            walk.recursive.add(found.parsed)
+            walk.recursive.add(found.key)
             walk.go_back(0)
         except NoRoutine as found:
-            walk.recursive.discard(found.parsed)
-            walk.inlined.add(found.parsed)
+            walk.recursive.discard(found.key)
+            walk.inlined.add(found.key)
             walk.notes.append(found.error.diagnostic)
             walk.go_back(0)
         except Unconvertible as error:

@@ -39,7 +39,7 @@ from janusc.lowering.lower_attr import get_attribute, not_overridden
 from janusc.lowering.lower_expr import closure, display_items, static_dict
 from janusc.lowering.lower_state import check_once, module_entry, raw_attr, read, refuse_iterator
 from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
-from janusc.lowering.routine import Recursive, call_routine
+from janusc.lowering.routine import Recursive, call_routine, function_key, is_same_function
 from janusc.typeinfer import callees, torch_table
 
 MAX_DEPTH = 40
@@ -181,17 +181,18 @@ def is_routine(lo: Lowering, frame: Frame, args: list[Any]) -> bool:
 
     The forward of a module that holds another one of its class is no recursion: it ends where the modules do.
     """
-    if frame.parsed in lo.recursive:
+    key = function_key(frame.function)
+    if key in lo.recursive:
         return True
-    if frame.is_library or frame.parsed in lo.inlined:
+    if frame.is_library or key in lo.inlined:
         return False
     caller: Frame | None = lo.frame
     while caller is not None:
-        if caller.parsed is frame.parsed:
+        if is_same_function(caller.function, frame.function):
             module = getattr(args[0], "sample", None) if args else None
-            nested = isinstance(module, torch.nn.Module) and getattr(caller.first, "sample", None) is not module
+            nested = issubclass(type(module), torch.nn.Module) and getattr(caller.first, "sample", None) is not module
             if not nested:
-                raise Recursive(frame.parsed)
+                raise Recursive(key)
         caller = caller.caller
     return False
 

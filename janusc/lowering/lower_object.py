@@ -53,13 +53,8 @@ def object_attribute(lo: Lowering, owner: Sym, name: str) -> Any:
     lo.object_reads.add(name)
     (value,) = lo.builder.emit(ops.READ_ATTR, name, (owner.value,), (), (ANY,), lo.span())
     held = examples.of(lo, owner)
-    lo.worlds.note(value, {w: getattr(e, name) for w, e in held.items() if _has(e, name)})
+    lo.worlds.note(value, {w: getattr(e, name) for w, e in held.items() if type(e) is cls and hasattr(e, name)})
     return Sym(value)
-
-
-def _has(example: Any, name: str) -> bool:
-    """Whether an example has a plain attribute; the class was seen to have nothing that runs."""
-    return hasattr(example, name)
 
 
 def check_plain(lo: Lowering, cls: type, name: str, found: Any) -> None:

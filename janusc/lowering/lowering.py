@@ -14,7 +14,6 @@ import gast
 
 from janusc.diagnostics import Diagnostic
 from janusc.frontend import parse
-from janusc.frontend.parse import ParsedFunction
 from janusc.lowering import codes
 from janusc.lowering.abstract import DictV, Frame, ListV, Live, Unbound
 from janusc.lowering.builder import Builder
@@ -70,9 +69,9 @@ class Lowering:
         self.segment_site = ""  # where this segment starts; "" for the first one
         self.loop_depth = 0
         self.worlds = Worlds()
-        self.routines: dict[ParsedFunction, Any] = {}  # of the recursive functions being lowered
-        self.recursive: set[ParsedFunction] = set()  # the functions that are routines
-        self.inlined: set[ParsedFunction] = set()  # the recursive functions that can't be
+        self.routines: list[Any] = []  # of the recursive functions being lowered
+        self.recursive: set[Any] = set()  # the functions that are routines
+        self.inlined: set[Any] = set()  # the recursive functions that can't be
         self.start_segment()
 
     def start_segment(self) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import keyword
 from collections.abc import Callable, Collection, Iterator
 
 import torch
@@ -64,6 +65,10 @@ def _is_torch_name(target: str) -> bool:
 
 def _is_attribute_name(target: str) -> bool:
     return target != ""  # any text: setattr and ModuleDict allow more than identifiers
+
+
+def _is_name(target: str) -> bool:
+    return target.isidentifier() and not keyword.iskeyword(target)
 
 
 def _any_target(target: str) -> bool:
@@ -199,9 +204,9 @@ def _register() -> None:
         "cond": _shape((1, None), anything, _among({"if"}), _regions_like_node),
         "loop": _shape((3, 3), anything, _among({"for", "while"}), _loop, ("enter",)),
         "context": _shape((1, None), anything, _among({"with"}), _regions_like_node),
-        "define": _shape(anything, target=str.isidentifier, more=_define),
-        "invoke": _shape((1, None), target=str.isidentifier),
-        "invoke.write": _shape((1, None), target=str.isidentifier),
+        "define": _shape(anything, target=_is_name, more=_define),
+        "invoke": _shape((1, None), target=_is_name),
+        "invoke.write": _shape((1, None), target=_is_name),
     }.items():
         RULES.register(name, rule)
 

@@ -8,6 +8,7 @@ returns is of the type that the profile saw.
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -26,6 +27,7 @@ from janusc.lowering.lower_state import check_once
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering, Unconvertible, Unreached
 from janusc.lowering.operands import SCALARS, escape, sample_type
+from janusc.lowering.store import own_dict
 from janusc.types import ANY, Constant, HostType, TensorType, TupleType, Type, join
 
 _MOST_PASSES = 24
@@ -35,17 +37,17 @@ Arguments = list[tuple[str, Any]]
 class Recursive(Exception):
     """A function calls itself: the walk begins anew, with the function as a routine."""
 
-    def __init__(self, parsed: ParsedFunction) -> None:
-        super().__init__(parsed.name)
-        self.parsed = parsed
+    def __init__(self, key: Any) -> None:
+        super().__init__(str(key))
+        self.key = key
 
 
 class NoRoutine(Exception):
     """A recursive function can't be a routine: the walk begins anew without it."""
 
-    def __init__(self, parsed: ParsedFunction, error: Unconvertible) -> None:
+    def __init__(self, key: Any, error: Unconvertible) -> None:
         super().__init__(str(error))
-        self.parsed, self.error = parsed, error
+        self.key, self.error = key, error
 
 
 @dataclass
@@ -63,11 +65,12 @@ class Parameter:
         return sample_type(self.sample) if self.kind is not None else ANY
 
 
-@dataclass
+@dataclass(eq=False)
 class Routine:
     """A recursive function while it is lowered."""
 
     name: str
+    function: Any  # a Live, or the FunctionV of one made inside the call
     itself: Value
     parameters: list[Parameter]
     worlds: set[int] = field(default_factory=set)
@@ -83,14 +86,36 @@ class Routine:
 
 def call_routine(lo: Lowering, frame: Frame, bind: Callable[[], Arguments]) -> Any:
     """A call of a recursive function; ``bind`` gives the arguments by parameter."""
-    routine = lo.routines.get(frame.parsed)
-    if routine is not None:
-        return invoke_inside(lo, routine, bind())
+    active = len(lo.routines)
+    for routine in lo.routines:
+        if is_same_function(routine.function, frame.function):
+            guard_function(lo, routine, frame)
+            return invoke_inside(lo, routine, bind())
     try:
         return define(lo, frame, bind())
     except Unconvertible as error:
-        lo.routines.pop(frame.parsed, None)
-        raise NoRoutine(frame.parsed, error) from None
+        del lo.routines[active:]
+        raise NoRoutine(function_key(frame.function), error) from None
+
+
+def function_key(function: Any) -> Any:
+    """What a function is known by from walk to walk: closures of one code are different functions."""
+    return function.sample if isinstance(function, Live) else function.node
+
+
+def is_same_function(a: Any, b: Any) -> bool:
+    """Whether two frames run one function object; closures of one code are different functions."""
+    return a is b or (isinstance(a, Live) and isinstance(b, Live) and a.sample is b.sample)
+
+
+def guard_function(lo: Lowering, routine: Routine, frame: Frame) -> None:
+    """What is called is the very function that is being defined, and will be."""
+    mine, other = routine.function, frame.function
+    if mine is other or mine.value is other.value:
+        return
+    if not lo.builder.is_early(mine.value, other.value):
+        raise lo.refuse(codes.RECURSION, f"{routine.name} is reached by a value that is known at run time only")
+    check_once(lo, "is", (other.value, mine.value), f"{routine.name} is itself")
 
 
 def define(lo: Lowering, frame: Frame, arguments: Arguments) -> Any:
@@ -98,7 +123,7 @@ def define(lo: Lowering, frame: Frame, arguments: Arguments) -> Any:
     parsed: ParsedFunction = frame.parsed
     constant = invariants(parsed.tree)
     outside = lo.worlds.active
-    routine = Routine(parsed.name.strip("<>"), lo.builder.value(), [])
+    routine = Routine(name_of(parsed), frame.function, lo.builder.value(), [])
     for name, value in arguments:
         routine.parameters.append(Parameter(name, value if name in constant else None))
     first = lo.worlds.spawn(min(outside) if outside else None)
@@ -109,7 +134,7 @@ def define(lo: Lowering, frame: Frame, arguments: Arguments) -> Any:
             join_argument(lo, parameter, value, {first: min(outside)} if outside else {first: None})
     freeze_containers(lo, [*seen_from(lo, frame), *(value for _, value in arguments)])
     given = [escape(lo, value) for p, (_, value) in zip(routine.parameters, arguments) if p.fixed is None]
-    lo.routines[parsed] = routine
+    lo.routines.append(routine)
     point = lo.mark()
     for _ in range(_MOST_PASSES):
         routine.changed = False
@@ -121,13 +146,19 @@ def define(lo: Lowering, frame: Frame, arguments: Arguments) -> Any:
         lo.rewind(point)
     else:
         raise lo.refuse(codes.RECURSION, f"the kinds in {routine.name} don't settle")
-    del lo.routines[parsed]
+    lo.routines.remove(routine)
     free = lo.builder.free_values(region, (output,))
     graph = lo.builder.close(region, (output,), free)
     function = lo.builder.value()
     lo.builder.place(ops.DEFINE, routine.name, tuple(free), (function,), (graph,), lo.span())
     guard_arguments(lo, routine, given)
     return invoke(lo, routine, function, given)
+
+
+def name_of(parsed: ParsedFunction) -> str:
+    """A name that a function may have: a lambda's is no such."""
+    name = parsed.name.strip("<>")
+    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def seen_from(lo: Lowering, frame: Frame) -> list[Any]:
@@ -235,10 +266,10 @@ def _signature(example: Any) -> Any:
         return cls, example
     if cls in (tuple, list):
         return cls, tuple(type(x) for x in example[:8])
-    if isinstance(example, torch.Tensor):
+    if cls in (torch.Tensor, torch.nn.Parameter):
         return cls, example.dtype, example.ndim
-    held = getattr(example, "__dict__", None)
-    if type(held) is dict:
+    held = own_dict(example)
+    if held is not None:
         plain = (type(v) if type(v) not in (str, bool) else v for v in held.values())
         return cls, tuple(held), tuple(plain)
     return cls

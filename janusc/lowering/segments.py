@@ -98,8 +98,8 @@ class Walk:
     ) -> None:
         self.parsed, self.function, self.arguments, self.profile = parsed, function, arguments, profile
         self.begin = begin
-        self.recursive: set[ParsedFunction] = set()  # functions that call themselves, to be routines
-        self.inlined: set[ParsedFunction] = set()  # and those that can't be
+        self.recursive: set[Any] = set()  # functions that call themselves, to be routines
+        self.inlined: set[Any] = set()  # and those that can't be
         self.host_ids: dict[int, Diagnostic | None] = {}
         self.pieces: dict[int, list[Any]] = {}
         self.loaded: dict[int, frozenset[str]] = {}
@@ -191,7 +191,7 @@ class Walk:
         )
         self.own_guards = len(builder.guards)
         self.live_ins = (FUNCTION, *self.parsed.parameters)
-        if self.parsed in self.recursive:
+        if self.function in self.recursive:
             self.call_itself(live)
             return
         for name in self.parsed.parameters:

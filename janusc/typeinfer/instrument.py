@@ -43,6 +43,8 @@ from janusc.typeinfer.profile import Profile
 # these names see the frame they are in, where probes would show
 _FRAME_READERS = frozenset({"locals", "vars", "dir", "eval", "exec", "breakpoint"})
 _KEPT_CALLEES = frozenset({"super", "globals"})
+# these use up a generator before they return
+_USE_UP = frozenset({"sum", "tuple", "list", "min", "max", "any", "all", "sorted", "set"})
 _CACHED_TWINS = 512
 
 
@@ -187,6 +189,11 @@ class _Weaver(gast.NodeTransformer):  # type: ignore[misc]
         node.operand = self._test(node.operand) if isinstance(node.op, gast.Not) else self.visit(node.operand)
         return node
 
+    def visit_GeneratorExp(self, node: Any) -> Any:
+        """Only what is evaluated at once: the generator may outlive the call, and must not hold a probe then."""
+        node.generators[0].iter = self.visit(node.generators[0].iter)
+        return node
+
     def visit_comprehension(self, node: Any) -> Any:
         node.iter = self.visit(node.iter)
         node.ifs = [self._test(condition) for condition in node.ifs]
@@ -220,12 +227,16 @@ class _Weaver(gast.NodeTransformer):  # type: ignore[misc]
 
     def visit_Call(self, node: Any) -> Any:
         site = _text(parse.site(self.parsed, node), node)
-        if not (isinstance(node.func, gast.Name) and node.func.id in _KEPT_CALLEES):
+        name = node.func.id if isinstance(node.func, gast.Name) else ""
+        if name not in _KEPT_CALLEES:
             node.func = _probe("_jc_callee", node.func, self.visit(node.func))
-        node.args = [self.visit(argument) for argument in node.args]
+        node.args = [self._argument(argument, name in _USE_UP) for argument in node.args]
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)
         return _probe("_jc_seen", node, site, node)
+
+    def _argument(self, node: Any, used_up: bool) -> Any:
+        return self.generic_visit(node) if used_up and isinstance(node, gast.GeneratorExp) else self.visit(node)
 
     def _assigned(self, node: Any) -> Any:
         site = _text(parse.site(self.parsed, node), node)

@@ -305,3 +305,14 @@ def iterator_of_ordinary_python_used_before_an_assumption_fails():
         return y, first, others, n * 2
 
     return f, [(torch.ones(2, 2), n) for n in (0, 0, 0, 1000, 0, 2.0, 0)]
+
+
+@program()
+def generator_that_outlives_the_call():
+    kept = []
+
+    def f(x, items):
+        kept.append(abs(i) for i in items)
+        return torch.relu(x) + sum(abs(i) for i in items)
+
+    return f, [(ONE, [1, -2]) for _ in range(4)], kept

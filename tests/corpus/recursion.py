@@ -1,5 +1,6 @@
 """Functions that call themselves: over tuples, lists, dicts and user trees, by methods, by modules, by each other."""
 
+import functools
 import random
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -371,3 +372,90 @@ def slots_and_namespaces():
 
     calls = [(chain(Slotted, n),) for n in (2, 3, 1, 4)]
     return visit, calls + [(chain(lambda v, t: SimpleNamespace(value=v, left=t), n),) for n in (3, 2, 4)]
+
+
+@program()
+def closures_of_one_code_that_call_each_other():
+    functions = {}
+
+    def make(k):
+        def visit(t):
+            if isinstance(t, torch.Tensor):
+                return t * k
+            return functions["b"](t[0]) + functions["a"](t[1])
+
+        return visit
+
+    functions["a"], functions["b"] = make(2.0), make(3.0)
+    a = torch.tensor([1.0, 2.0])
+    return functions["a"], [((a, a),)] * 4 + [(((a, a), a),), ((a, (a, a)),), ((a, a),)], functions
+
+
+@program()
+def decorated_functions_that_call_each_other():
+    def plus(n):
+        def decorate(function):
+            @functools.wraps(function)
+            def wrapper(x, k):
+                return function(x, k) + n
+
+            return wrapper
+
+        return decorate
+
+    @plus(1)
+    def even(x, k):
+        return x if k == 0 else odd(x * 2, k - 1)
+
+    @plus(100)
+    def odd(x, k):
+        return x * 3 if k == 0 else even(x - 1, k - 1)
+
+    return even, [(torch.ones(2), k) for k in (3, 3, 3, 3, 4, 5, 0, 1)]
+
+
+@program()
+def the_name_means_another_closure_later():
+    names = {}
+
+    def make(k):
+        def visit(t):
+            return t * k if isinstance(t, torch.Tensor) else names["visit"](t[0]) + names["visit"](t[1])
+
+        return visit
+
+    def calls(f):
+        a = torch.ones(2)
+        results = [f((a, (a, a))) for _ in range(4)]
+        names["visit"] = make(5)
+        return [*results, f((a, (a, a))), f((a, a))]
+
+    names["visit"] = make(1)
+    return names["visit"], [calls]
+
+
+@program(max_graphs=2)
+def a_lambda_that_calls_itself():
+    power = lambda x, n: x if n == 0 else power(x * 2, n - 1)
+    return power, [(torch.ones(2), n) for n in (3, 4, 5, 2, 0)]
+
+
+@program()
+def children_that_notice_being_looked_at():
+    seen = []
+
+    class Leaf:
+        def __init__(self, value):
+            self.value = value
+
+        def __getattribute__(self, name):
+            seen.append(name)
+            return object.__getattribute__(self, name)
+
+    def visit(t, x):
+        if isinstance(t, tuple):
+            return visit(t[0], x) + visit(t[1], x)
+        return x * 2
+
+    leaf = Leaf(torch.ones(2))
+    return visit, [((leaf, (leaf, leaf)), torch.ones(2))] * 5, seen
