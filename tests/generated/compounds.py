@@ -119,7 +119,8 @@ def endless(w: Writer) -> None:
     w.emit("while True:")
     w.nesting += 1
     w.emit(f"{counter} += 1")
-    w.emit(f"if {counter} > {w.rng.choice(('2', '3', w.expression('I', 1) + ' % 4'))}: break")
+    bound = w.rng.choice(("2", "3", f"min({w.expression('I', 1)} % 4, 3)"))
+    w.emit(f"if {counter} > {bound} or {counter} > 9: break")
     w.nesting -= 1
     w.loops += 1
     w.block(w.size())
