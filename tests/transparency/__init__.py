@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from corpus import Call, Program
 
-__all__ = ["PROGRAMS", "Call", "ones", "program"]
+__all__ = ["PROGRAMS", "Call", "calls", "change", "ones", "program"]
 
 PROGRAMS: dict[str, Program] = {}
 
@@ -34,6 +34,21 @@ def program(graph: bool = True) -> Callable[[Callable[..., Any]], Callable[..., 
 def ones(count: int, *shape: int) -> list[tuple[torch.Tensor]]:
     """The arguments of some calls: one tensor of ones for each."""
     return [(torch.ones(shape or (3,)),) for _ in range(count)]
+
+
+def change(action: Callable[[], Any]) -> Callable[[Any], Any]:
+    """A call after something was done."""
+
+    def step(f: Any) -> Any:
+        action()
+        return f(torch.ones(3))
+
+    return step
+
+
+def calls(*actions: Callable[[], Any]) -> list[Any]:
+    """Four calls, then for each action one right after it and another one."""
+    return [*ones(4), *(step for action in actions for step in (change(action), *ones(1)))]
 
 
 for _family in sorted(module.name for module in pkgutil.iter_modules(__path__)):

@@ -6,22 +6,7 @@ import types
 import torch
 from torch import nn
 
-from . import Call, ones, program
-
-
-def change(action):
-    """A call after something was done."""
-
-    def step(f):
-        action()
-        return f(torch.ones(3))
-
-    return step
-
-
-def calls(*actions):
-    """Four calls, then for each action one right after it and another one."""
-    return [*ones(4), *(step for action in actions for step in (change(action), *ones(1)))]
+from . import Call, calls, program
 
 
 @program()

@@ -6,21 +6,7 @@ import types
 import torch
 from torch import nn
 
-from . import ones, program
-
-
-def change(action):
-    """A call after something was done."""
-
-    def step(f):
-        action()
-        return f(torch.ones(3))
-
-    return step
-
-
-def calls(*actions):
-    return [*ones(4), *(step for action in actions for step in (change(action), *ones(1)))]
+from . import calls, program
 
 
 @program()

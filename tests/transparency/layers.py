@@ -5,17 +5,7 @@ from torch import nn
 from torch.nn.modules import module as everywhere
 from torch.nn.utils import parametrizations, parametrize
 
-from . import ones, program
-
-
-def change(action):
-    """A call after something was done."""
-
-    def step(f):
-        action()
-        return f(torch.ones(3))
-
-    return step
+from . import change, ones, program
 
 
 def during(register):

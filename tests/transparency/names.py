@@ -9,20 +9,10 @@ import types
 import torch
 from torch import nn
 
-from . import ones, program
+from . import change, ones, program
 
 THIS = sys.modules[__name__]
 number, tensor, items, late = 1.0, None, [1.0], None
-
-
-def change(action):
-    """A call after something was done."""
-
-    def step(f):
-        action()
-        return f(torch.ones(3))
-
-    return step
 
 
 def calls(*actions):

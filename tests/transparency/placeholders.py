@@ -6,7 +6,7 @@ import time
 import weakref
 
 import torch
-from torch import nn
+from torch import library, nn
 
 from . import ones, program
 
@@ -93,7 +93,7 @@ def stand_ins_are_not_seen():
             seen.append(float(g.sum()))
             return g
 
-    @torch.library.custom_op("programs::plus_one", mutates_args=())
+    @library.custom_op("programs::plus_one", mutates_args=())
     def op(x: torch.Tensor) -> torch.Tensor:
         seen.append(float(x.sum()))
         return x + 1
