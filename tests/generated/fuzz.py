@@ -12,8 +12,10 @@ import concurrent.futures
 import faulthandler
 import gc
 import multiprocessing
+import os
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -107,12 +109,21 @@ def _blocks(options: Any) -> Iterator[Result]:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
+def _end_with_parent() -> None:
+    """A parent that was killed could not stop its workers, which would wait for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
 def _set_up() -> None:
     import torch
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops it
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     examine(0, 1, warmup=1)  # imports what is imported late
     gc.collect()
     gc.freeze()
