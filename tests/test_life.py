@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 import tracemalloc
+import warnings
 import weakref
 
 import pytest
@@ -326,3 +327,30 @@ def test_fresh_closures_share_and_die():
         del f
     gc.collect()
     assert [r for r in references if r() is not None] == []
+
+
+def test_a_refused_conversion_keeps_no_argument_alive():
+    def f(t):
+        n = 0
+
+        def count():
+            nonlocal n
+            n += 1
+
+        list(map(lambda _: count(), range(2)))  # noqa: C417 (what makes a conversion be refused)
+        return t["value"] * n
+
+    g = janus.compile(f, warmup=0)
+    gc.collect()
+    gc.disable()
+    try:
+        t = {"value": torch.ones(2)}
+        value = weakref.ref(t["value"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            g(t)
+        assert janus.stats(g).graph_calls == 0
+        del t
+        assert value() is None
+    finally:
+        gc.enable()

@@ -249,7 +249,7 @@ class CompiledFunction:
         if self.options.strict:
             raise StrictError(f"{self.name} can't run in a graph: {error}") from error
         trace = _print(error)
-        error.__traceback__ = None
+        _cut_loose(error)
         try:
             result = self._run_profiled(function, args, kwargs)
         except BaseException:
@@ -397,6 +397,14 @@ def _reason(error: Exception) -> str:
 
 def _print(error: Exception) -> str:
     return "".join(traceback.format_exception(type(error), error, error.__traceback__))
+
+
+def _cut_loose(error: BaseException) -> None:
+    """Let go of the frames that an error and what it came from hold, and by them the arguments of the call."""
+    link: BaseException | None = error
+    while link is not None:
+        link.__traceback__, link.__cause__ = None, None
+        link.__context__, link = None, link.__context__
 
 
 def _fault(error: Exception) -> Diagnostic:

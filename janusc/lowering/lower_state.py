@@ -53,7 +53,10 @@ def module_entry(lo: Lowering, module: Value, name: str) -> Value:
 
 
 def check_once(lo: Lowering, kind: str, args: tuple[Arg, ...], what: str) -> None:
-    """A guard that is not repeated within the segment."""
+    """A guard that is not repeated within the segment; a check in the body is one of its place."""
+    if not lo.builder.is_early(*args):
+        lo.check(kind, args, what, lo.span())
+        return
     memo = (args[0], f"check {kind}", args[1:])
     if memo not in lo.memo:
         lo.memo[memo] = True

@@ -21,8 +21,9 @@ from janusc.frontend.parse import ParsedFunction
 from janusc.lowering import codes, examples, ops
 from janusc.lowering.abstract import UNKNOWN, Frame, Known, Live, Sym, TupleV
 from janusc.lowering.branch import freeze_containers, kind_of, reachable
+from janusc.lowering.builder import Region
 from janusc.lowering.effects import acts
-from janusc.lowering.ir import Arg, Node, Value
+from janusc.lowering.ir import Arg, Graph, Node, Value, walk
 from janusc.lowering.lower_state import check_once
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering, Unconvertible, Unreached
@@ -139,7 +140,7 @@ def define(lo: Lowering, frame: Frame, arguments: Arguments) -> Any:
     for _ in range(_MOST_PASSES):
         routine.changed = False
         region, output = lower_body(lo, routine, frame, parsed.body)
-        if not routine.acts and acts(region.nodes, is_collecting):
+        if not routine.acts and changes_something(lo, region):
             routine.acts = routine.changed = True
         if not routine.changed:
             break
@@ -362,6 +363,19 @@ def ensure(lo: Lowering, result: Any, wanted: Type | None) -> None:
     if not (isinstance(result, Sym) and result.pytype is None):
         raise lo.refuse(codes.RECURSION, f"a result of type {kind.__name__ if kind else 'unknown'}")
     lo.check("type", (result.value, lo.builder.ref(cls)), lo.site(lo.node or lo.frame.parsed.tree, "result"), lo.span())
+
+
+def changes_something(lo: Lowering, region: Region) -> bool:
+    """Whether the body does more than compute; adding to a list of its own is no more than that.
+
+    A container of the user's that it may reach by other ways than by name could not be read by path any longer.
+    """
+    inner = list(walk(Graph((), tuple(region.nodes), ())))
+    if any(n.op is ops.SAVE and n.target != "tensor" for n in inner):
+        raise lo.refuse(codes.RECURSION, "the recursion changes a container that outlives the call")
+    free = lo.builder.free_values(region, ())
+    shared = any(v.type == ANY and not lo.builder.is_early(v) for v in free)  # lists made around it, for one
+    return acts(region.nodes, is_collecting) or (shared and any(map(is_collecting, inner)))
 
 
 def is_collecting(node: Node) -> bool:

@@ -459,3 +459,53 @@ def children_that_notice_being_looked_at():
 
     leaf = Leaf(torch.ones(2))
     return visit, [((leaf, (leaf, leaf)), torch.ones(2))] * 5, seen
+
+
+@program()
+def a_list_that_grows_between_its_lengths():
+    def f(a, b):
+        found = []
+
+        def visit(t):
+            found.append(t.value)
+            if t.left is not None:
+                visit(t.left)
+            return len(found)
+
+        visit(a)
+        before = len(found)
+        visit(b)
+        return torch.stack(found).sum(0), before, len(found)
+
+    def chain(n):
+        return Node(torch.ones(2), chain(n - 1)) if n else Node(torch.ones(2) * 2)
+
+    return f, [(chain(n), chain(m)) for n, m in ((1, 2), (2, 1), (3, 0), (0, 2), (2, 2))]
+
+
+@program()
+def a_list_of_the_caller_grows():
+    def visit(t, found):
+        found.append(t.value)
+        return visit(t.left, found) + 1 if t.left is not None else torch.ones(2) * len(found)
+
+    def f(t, found, n):
+        before = len(found)
+        result = visit(t, found if n else [])
+        return result * 2, before, len(found)
+
+    def chain(n):
+        return Node(torch.ones(2), chain(n - 1)) if n else Node(torch.ones(2) * 2)
+
+    found = []
+    return f, [(chain(n), found, 1) for n in (1, 2, 3, 0, 2)] + [(chain(2), found, 0)], found
+
+
+@program()
+def lists_in_the_tree_grow():
+    def visit(t):
+        t.children.append(t.value)
+        return t.value * len(t.children) + sum(visit(c) for c in t.children if isinstance(c, Many))
+
+    trees = [(many(2, random.Random(s)),) for s in (2, 3, 5)]
+    return visit, trees * 3, trees
