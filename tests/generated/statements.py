@@ -183,7 +183,7 @@ shape | $v.t_()
 shape | $v.unsqueeze_(0)
 shape | $v.squeeze_()
 shape | $v.transpose_(0, 1)
-shape | $v.resize_(1, 4)
+shape | if $v.is_contiguous(): $v.resize_(1, $v.numel())
 shape | $v.data = $V
 shape | $@V = $v[$v[:, 0] > $F]
 shape | assert $v.shape[0] > 1
