@@ -85,6 +85,10 @@ class Builder:
     def is_early(self, *args: Any) -> bool:
         return all(v in self.early for v in values_of(args))
 
+    def is_visible(self, value: Value) -> bool:
+        """Whether a value is known to the whole segment, and not to a region alone."""
+        return value in self.early or any(value in node.outputs for node in self.regions[0].nodes)
+
     def guard(self, op: Op, target: str, args: tuple[Arg, ...], type_: Type = ANY, span: Span | None = None) -> Value:
         """A read in the guards; returns its value."""
         out = self.value(type_)

@@ -228,6 +228,10 @@ def alias_guards(lo: Lowering) -> None:
     for changed in lo.written_lists:
         for other in contents:
             if type(other.sample) is changed.pytype:
+                if not lo.builder.is_visible(changed.value):
+                    raise lo.refuse(
+                        codes.LOOP, "a list that is known in a loop only is changed, and another one is read"
+                    )
                 check_once(lo, "is_not", (other.value, changed.value), "aliasing")
     apart.emit(lo)
 

@@ -128,7 +128,8 @@ def define(lo: Lowering, frame: Frame, arguments: Arguments) -> Any:
     for name, value in arguments:
         routine.parameters.append(Parameter(name, value if name in constant else None))
     first = lo.worlds.spawn(min(outside) if outside else None)
-    assert first is not None
+    if first is None:
+        raise lo.refuse(codes.RECURSION, f"{routine.name} is one recursion too many in this conversion")
     routine.worlds.add(first)
     for parameter, (_, value) in zip(routine.parameters, arguments):
         if parameter.fixed is None:

@@ -272,9 +272,17 @@ class Walk:
             value = arg(lo, result)
         else:
             value = escape(lo, result)
-        lower_state.commit(lo)
+        self.commit()
         guards, body = lo.builder.finish((value,))
         return self.add_segment(Segment(self.live_ins, guards, body, (), True, self.resume()))
+
+    def commit(self) -> None:
+        """The end of the body; where it can't be made, the statements of the segment run as they are."""
+        try:
+            lower_state.commit(self.lo)
+        except Unconvertible as error:
+            error.culprits = error.culprits or list(self.segment_statements)
+            raise
 
     def resume(self) -> str:
         """The rest of the function from the start of this segment, outlined; for the first, the function itself."""
@@ -355,7 +363,7 @@ class Walk:
         lo.node = self.segment_statements[-1]
         live = sorted(needed & self.bound_names())
         values: tuple[Arg, ...] = tuple(self.exported(name) for name in live)
-        lower_state.commit(lo)
+        self.commit()
         guards, body = lo.builder.finish(values)
         lo.node = None
         return self.add_segment(Segment(self.live_ins, guards, body, tuple(live), False, self.resume()))

@@ -509,3 +509,26 @@ def lists_in_the_tree_grow():
 
     trees = [(many(2, random.Random(s)),) for s in (2, 3, 5)]
     return visit, trees * 3, trees
+
+
+@program()
+def an_accumulator_that_may_be_missing():
+    def visit(t, found, x):
+        if found is None:
+            found = []
+        out = t[0]
+        if not t[1]:
+            found.append(out)
+        if t[1]:
+            if len(t[1]) > 1:
+                out = visit(t[1][1], found, x)
+        return out * x
+
+    def f(t, found):
+        y = visit(t, found, torch.ones(2))
+        return y, list(found), len(found)
+
+    a = torch.ones(2)
+    leaf = (a, ())
+    trees = [(a, (leaf, leaf)), (a, (leaf,)), leaf, (a, ((a, (leaf, leaf)), leaf)), (a, (leaf, (a, (leaf, leaf))))]
+    return f, [(t, []) for t in trees * 2]
