@@ -2,9 +2,9 @@
 
 import inspect
 import io
-import os
+import multiprocessing
 import pickle
-import signal
+import sys
 import threading
 import traceback
 import warnings
@@ -157,21 +157,26 @@ def distributed(rank, path, order):
     return True
 
 
+def run_rank(rank, store, order):
+    torch.set_num_threads(1)
+    sys.exit(0 if distributed(rank, store, order) else 1)
+
+
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this build of torch has no distributed package")
 def test_both_orders_of_distributed_and_compiled(tmp_path):
-    for order in ("plain", "inside", "outside"):
-        children = []
-        for rank in range(2):
-            child = os.fork()
-            if child == 0:
-                signal.alarm(120)
-                try:
-                    os._exit(0 if distributed(rank, str(tmp_path / f"store-{order}"), order) else 1)
-                except BaseException:
-                    traceback.print_exc()
-                    os._exit(2)
-            children.append(child)
-        assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
+    # fresh processes: autograd's threads do not survive a fork
+    context = multiprocessing.get_context("spawn")
+    orders = ("plain", "inside", "outside")
+    children = [
+        context.Process(target=run_rank, args=(rank, str(tmp_path / f"store-{order}"), order), daemon=True)
+        for order in orders
+        for rank in range(2)
+    ]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(100)
+    assert [child.exitcode for child in children] == [0] * len(children)
     for rank in range(2):
         plain = torch.load(tmp_path / f"store-plain.plain.{rank}")
         for order in ("inside", "outside"):
