@@ -65,7 +65,7 @@ def _guard_lines(source: str) -> list[str]:
     """The lines of the first ``try``, without the user's lines behind them."""
     lines = source.splitlines()
     start = lines.index("    try:")
-    end = lines.index("    except Exception:")
+    end = next(i for i, line in enumerate(lines) if line.startswith("    except Exception"))
     return [re.sub(r"  # \d+: .*", "", line).strip() for line in lines[start + 1 : end]]
 
 
