@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import gast
@@ -43,14 +42,6 @@ class Unreached(Unconvertible):
     def __init__(self, diagnostic: Diagnostic, site: str) -> None:
         super().__init__(diagnostic)
         self.site = site
-
-
-@dataclass(frozen=True)
-class Written:
-    """An object some slot of which this transaction writes."""
-
-    owner: Live
-    slot: Slot
 
 
 class Lowering:

@@ -200,20 +200,6 @@ def unbound_name_that_is_only_read():
 
 
 @program()
-def name_deleted_on_one_side():
-    def f(x, s):
-        y = x * 2
-        if y.mean() > s:
-            pass
-        else:
-            del y
-        y
-        return x + 1
-
-    return f, [(ONE, s) for s in (0.0, 0.0, 3.0, 0.0, 3.0, 0.0)]
-
-
-@program()
 def sparse_tensor_changed_before_an_error():
     def f(x):
         x *= 3

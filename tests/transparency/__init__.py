@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from corpus import Call, Program
 
-__all__ = ["PROGRAMS", "Call", "calls", "change", "ones", "program"]
+__all__ = ["PROGRAMS", "Call", "calls", "change", "ones", "patched", "program"]
 
 PROGRAMS: dict[str, Program] = {}
 
@@ -49,6 +49,20 @@ def change(action: Callable[[], Any]) -> Callable[[Any], Any]:
 def calls(*actions: Callable[[], Any]) -> list[Any]:
     """Four calls, then for each action one right after it and another one."""
     return [*ones(4), *(step for action in actions for step in (change(action), *ones(1)))]
+
+
+def patched(holder: Any, name: str, replacement: Any) -> Callable[[Any], Any]:
+    """A call during which an attribute of a module or class is another one."""
+
+    def step(f: Any) -> Any:
+        original = getattr(holder, name)
+        setattr(holder, name, replacement)
+        try:
+            return f(torch.ones(3))
+        finally:
+            setattr(holder, name, original)
+
+    return step
 
 
 for _family in sorted(module.name for module in pkgutil.iter_modules(__path__)):

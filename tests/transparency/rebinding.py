@@ -9,21 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils import parametrize, prune
 
-from . import ones, program
-
-
-def patched(holder, name, replacement):
-    """A call during which an attribute of a module or class is another one."""
-
-    def step(f):
-        original = getattr(holder, name)
-        setattr(holder, name, replacement)
-        try:
-            return f(torch.ones(3))
-        finally:
-            setattr(holder, name, original)
-
-    return step
+from . import ones, patched, program
 
 
 @program()
