@@ -32,7 +32,7 @@ fuzz: $(STAMP)
 
 # The property tests with many more examples each.
 properties: $(STAMP)
-	JANUSC_FUZZ=1 $(BIN)/python -m pytest -n $(JOBS) -m hypothesis --timeout=3600 $(PYTEST_ARGS)
+	JANUSC_FUZZ=1 $(BIN)/python -m pytest -n $(JOBS) -m hypothesis --timeout=3600 -o faulthandler_timeout=3700 $(PYTEST_ARGS)
 
 bench: $(STAMP)
 	$(BIN)/python bench/overhead.py

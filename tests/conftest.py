@@ -1,4 +1,4 @@
-"""Settings for every test: hypothesis profiles, one torch thread."""
+"""Settings for every test: hypothesis profiles, one torch thread, failures told at once."""
 
 import os
 import sys
@@ -13,3 +13,22 @@ settings.register_profile("long", max_examples=1000, deadline=None, suppress_hea
 settings.load_profile("long" if os.environ.get("JANUSC_FUZZ") == "1" else "ci")
 
 torch.set_num_threads(1)
+
+
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):  # workers only report to the process that prints
+        config.pluginmanager.register(Teller(config))
+
+
+class Teller:
+    """Prints a failure when it happens: a run that is cut short has said then what was wrong."""
+
+    def __init__(self, config):
+        self.config = config
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed:
+            reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+            reporter.ensure_newline()
+            reporter.write_line(f"FAILED {report.nodeid} ({report.when}, after {report.duration:.1f} s)")
+            reporter.write_line(report.longreprtext[-2000:])

@@ -342,3 +342,25 @@ def test_strict_lets_the_users_own_errors_through():
     run(f, good, good)
     with pytest.raises(RuntimeError, match="cannot be multiplied|size mismatch"):
         f(good, torch.ones(3, 3))
+
+
+def test_strict_has_nothing_against_a_call_without_tensor_work():
+    @janus.compile(strict=True, warmup=1, backend="aten")
+    def total(tree):
+        return tree if isinstance(tree, torch.Tensor) else product(tree[0]) + product(tree[1])
+
+    def product(tree):
+        return tree if isinstance(tree, torch.Tensor) else product(tree[0]) * product(tree[1])
+
+    @janus.compile(strict=True, warmup=1, backend="aten")
+    def half(x, n):
+        return None if n == 0 else x / n
+
+    two = torch.full((2,), 2.0)
+    for _ in range(3):
+        assert total((two, two)).tolist() == [4.0, 4.0]
+        assert total((two, (two, two))).tolist() == [6.0, 6.0]
+        assert total(two) is two
+        assert half(two, 2).tolist() == [1.0, 1.0]
+        assert half(two, 0) is None
+    assert janus.stats(total).graph_calls >= 6 and janus.stats(half).graph_calls >= 2

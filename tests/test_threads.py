@@ -2,9 +2,7 @@
 
 import gc
 import multiprocessing
-import os
 import random
-import signal
 import sys
 import threading
 import time
@@ -12,6 +10,7 @@ import warnings
 
 import pytest
 import torch
+from processes import in_child
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
@@ -233,18 +232,6 @@ def test_a_finaliser_may_call_what_is_just_being_profiled_or_converted():
 # ---- processes
 
 
-def in_child(work):
-    """Whether ``work`` returns True in a forked process."""
-    child = os.fork()
-    if child == 0:
-        signal.alarm(20)
-        try:
-            os._exit(0 if work() else 1)
-        except BaseException:
-            os._exit(2)
-    return os.waitpid(child, 0)[1] == 0
-
-
 def test_a_lock_of_another_thread_is_open_in_a_forked_child():
     lock, held, done = locks.make_lock(), threading.Event(), threading.Event()
 
@@ -361,7 +348,9 @@ def test_workers_that_load_data(warm):
     janus.reset(prepare)
     for _ in range(4 if warm else 0):
         prepare(torch.ones(3))
-    loader = DataLoader(Numbers(), batch_size=4, num_workers=2, persistent_workers=True, multiprocessing_context="fork")
+    loader = DataLoader(
+        Numbers(), batch_size=4, num_workers=2, persistent_workers=True, multiprocessing_context="fork", timeout=100
+    )
     for _ in range(2):
         batches = list(loader)
         assert torch.equal(torch.cat([values for values, _ in batches]), torch.stack([prepared(i) for i in range(24)]))
@@ -371,7 +360,7 @@ def test_workers_that_load_data(warm):
 
 
 def test_a_worker_that_streams():
-    loader = DataLoader(Stream(), batch_size=None, num_workers=1, multiprocessing_context="fork")
+    loader = DataLoader(Stream(), batch_size=None, num_workers=1, multiprocessing_context="fork", timeout=100)
     assert [value.tolist() for value in loader] == [[2.0 * i] * 3 for i in range(8)]
 
 
@@ -382,11 +371,11 @@ def test_modules_in_another_process(method):
         module(x), whole(x), prepare(x)
     context = multiprocessing.get_context(method)
     queue = context.Queue()
-    process = context.Process(target=used_in_another_process, args=(queue, module, whole))
+    process = context.Process(target=used_in_another_process, args=(queue, module, whole), daemon=True)
     before = janus.stats(module).graph_calls if method == "fork" else 0
     process.start()
     results, calls, graph_calls, prepared_ones = queue.get(timeout=100)
-    process.join()
+    process.join(100)
     with torch.no_grad():
         expected = [(module.layer(x) * n).tolist() for n in (4, 5, 6)] + [whole(x).tolist()] * 2
     assert results == expected and prepared_ones == [3.0] * 3

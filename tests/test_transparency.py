@@ -2,14 +2,13 @@
 
 import copy
 import gc
-import os
-import signal
 import sys
 import threading
 import weakref
 
 import pytest
 import torch
+from processes import in_child
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
@@ -125,18 +124,6 @@ def test_eager_is_for_one_thread():
         thread.start()
         thread.join()
     assert janus.stats(g).graph_calls == 3
-
-
-def in_child(work):
-    """Whether ``work`` returns True in a forked process."""
-    child = os.fork()
-    if child == 0:
-        signal.alarm(60)
-        try:
-            os._exit(0 if work() else 1)
-        except BaseException:
-            os._exit(2)
-    return os.waitpid(child, 0)[1] == 0
 
 
 def test_fork_while_another_thread_converts():

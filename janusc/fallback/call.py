@@ -33,6 +33,7 @@ from janusc.frames import uncounted
 from janusc.frontend import parse
 from janusc.interrupts import is_interrupt
 from janusc.locks import make_lock
+from janusc.lowering import codes
 from janusc.options import Options
 from janusc.sentinels import MISS
 from janusc.source import Span
@@ -246,7 +247,7 @@ class CompiledFunction:
         self, error: Exception, function: types.FunctionType, args: Arguments, kwargs: Keywords
     ) -> Any:
         """Run a call whose conversion failed; only where it succeeds was that no error of the user's."""
-        if self.options.strict:
+        if self.options.strict and not _has_no_work(error):
             raise StrictError(f"{self.name} can't run in a graph: {error}") from error
         trace = _print(error)
         _cut_loose(error)
@@ -269,6 +270,8 @@ class CompiledFunction:
     def _give_up(self, error: Exception, trace: str) -> None:
         if isinstance(error, _OF_THE_MOMENT):
             self._postpone(error)
+        elif self.options.strict and _has_no_work(error):
+            pass  # waiting for some calls would make the next one with work an error
         elif not isinstance(error, Refusal):
             self.fault = trace
             self.refuse(_fault(error))
@@ -387,6 +390,11 @@ def _binds(function: types.FunctionType, args: Arguments, kwargs: Keywords) -> b
     except TypeError:
         return False
     return True
+
+
+def _has_no_work(error: Exception) -> bool:
+    """Whether a conversion found nothing that a graph would be good for: no failure, not even under ``strict``."""
+    return isinstance(error, Refusal) and error.diagnostic.code == codes.NO_WORK
 
 
 def _reason(error: Exception) -> str:

@@ -41,7 +41,7 @@ from janusc.lowering.lowering import Lowering, Unconvertible
 from janusc.lowering.operands import SCALARS, arg, escape, lift, realise, sample_type
 from janusc.lowering.routine import call_routine, invariants
 from janusc.lowering.store import parts
-from janusc.lowering.worth import is_worth
+from janusc.lowering.worth import hands_on_tensor, is_worth
 from janusc.types import HostType
 
 
@@ -151,7 +151,9 @@ class Walk:
         return self.parsed.local_names - self.parsed.cell_names, frozenset(names_of_modules) - self.parsed.local_names
 
     def result(self) -> Lowered:
-        if not any(isinstance(step, Segment) and is_worth(step.body) for step in self.steps):
+        bodies = [step.body for step in self.steps if isinstance(step, Segment)]
+        idle = not self.notes and any(hands_on_tensor(body) for body in bodies)
+        if not idle and not any(is_worth(body) for body in bodies):
             notes = self.notes or [Diagnostic(codes.NO_WORK, "there is no tensor work to convert", self.parsed.span)]
             raise Refusal(notes[0])
         chain = Chain(self.parsed.name, tuple(self.steps), self.lo.builder.objects)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from janusc.lowering import ops
-from janusc.lowering.ir import Graph, walk
+from janusc.lowering.ir import Graph, Value, walk
 from janusc.types import TensorType
 
 
@@ -18,6 +18,11 @@ def is_worth(body: Graph) -> bool:
         if node.op in (ops.OPERATOR, ops.OPERATOR_READ, ops.OPERATOR_WRITE, ops.ATTRIBUTE) and _yields_tensor(node):
             return True
     return False
+
+
+def hands_on_tensor(body: Graph) -> bool:
+    """Whether a transaction returns a tensor that it was given or read: the base case of a function that computes."""
+    return any(isinstance(v.type, TensorType) for v in body.outputs if isinstance(v, Value))
 
 
 def _yields_tensor(node: Any) -> bool:
