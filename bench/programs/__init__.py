@@ -24,7 +24,7 @@ Decorator = Callable[[Any], Any]
 class Case:
     """One fresh run of a program.
 
-    ``call`` makes the call with this number, each with another input, and returns what is compared with eager's (losses,
+    ``call`` makes the call with this number, each with another input, and returns what is compared with eager (losses,
     tokens, tensors). ``targets`` are what was compiled. ``state`` is what training changes, compared at the end.
     """
 
