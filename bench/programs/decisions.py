@@ -13,7 +13,7 @@ from .digits import load
 
 
 class Experts(nn.Module):
-    """A mixture of experts: each row goes to the two experts that the router picks, and one without rows does nothing."""
+    """A mixture of experts: rows go to the experts that the router picks, and one without rows does nothing."""
 
     def __init__(self, inputs: int, width: int, experts: int = 8, chosen: int = 2) -> None:
         super().__init__()
