@@ -78,6 +78,16 @@ def is_symbolic_tracing() -> bool:
     return bool(getattr(torch.fx._symbolic_trace, "_is_fx_tracing_flag", False))
 
 
+NATIVE: Any = getattr(torch, "_VF", None)
+"""The module by which torch's own layers reach native functions that no other module has under their names."""
+
+
+def is_native(name: str) -> bool:
+    """Whether that module has a native function of this name, which torch has too."""
+    function = getattr(NATIVE, name, None)
+    return function is not None and getattr(torch, name, None) is function
+
+
 def in_transform() -> bool:
     """Whether a ``torch.func`` transform (vmap, grad, jvp …) is active in this thread."""
     functorch = getattr(_C, "_functorch", None)

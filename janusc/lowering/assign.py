@@ -25,9 +25,17 @@ from janusc.types import ANY
 
 @statement(gast.Assign)
 def lower_assign(lo: Lowering, node: Any) -> None:
-    value = lo.expr(node.value)
+    used_up = isinstance(node.value, gast.GeneratorExp) and isinstance(node.targets[0], (gast.Tuple, gast.List))
+    value = generated(lo, node.value) if used_up and len(node.targets) == 1 else lo.expr(node.value)
     for target in node.targets:
         assign(lo, target, value)
+
+
+def generated(lo: Lowering, node: Any) -> Any:
+    """The items of a generator expression that is unpacked at once, before any target is set."""
+    from janusc.lowering.comprehension import lower_list_comp
+
+    return lower_list_comp(lo, node)
 
 
 def assign(lo: Lowering, target: Any, value: Any) -> None:

@@ -108,7 +108,7 @@ def _raises(block: Any) -> bool:
 
 
 def assume(lo: Lowering, predicate: Sym, direction: bool, site: str) -> None:
-    lo.check("true" if direction else "false", (predicate.value,), site, lo.span())
+    lo.assume("true" if direction else "false", (predicate.value,), site, lo.span())
 
 
 def specialise(lo: Lowering, node: Any, predicate: Sym, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
@@ -445,5 +445,5 @@ def concretise(lo: Lowering, value: Sym) -> Any:
     if lo.profile.is_refuted(site):
         return value
     kind = "is" if isinstance(value.sample, bool) else "equals"
-    lo.check(kind, (value.value, Const(value.sample)), site, lo.span())
+    lo.assume(kind, (value.value, Const(value.sample)), site, lo.span())
     return Known(value.sample)

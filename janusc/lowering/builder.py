@@ -49,6 +49,7 @@ class Builder:
         self.guards: list[Node] = []
         self.params: list[Value] = []
         self.early: set[Value] = set()
+        self.assumed: list[Node] = []  # guards that a part of the walk rests on, and nothing else
         self.regions: list[Region] = [Region()]
 
     @property
@@ -96,12 +97,26 @@ class Builder:
         self.early.add(out)
         return out
 
-    def check(self, kind: str, args: tuple[Arg, ...], site: str, span: Span | None = None) -> None:
-        """An assert: a guard where all it needs is there before the body, else a node of the body."""
+    def check(
+        self, kind: str, args: tuple[Arg, ...], site: str, span: Span | None = None, retractable: bool = False
+    ) -> None:
+        """An assert: a guard where all it needs is there before the body, else a node of the body.
+
+        ``retractable``: it goes with what was lowered under it, also as a guard.
+        """
         node = Node(ops.ASSERT, kind, args, (("site", Const(site)),), (), (), span)
         # the grad mode that a write meets is that of its place
         early = self.is_early(*args) and (kind != "plain_write" or self.top_level)
         (self.guards if early else self.regions[-1].nodes).append(node)
+        if early and retractable:
+            self.assumed.append(node)
+
+    def retract(self, count: int) -> None:
+        """Drop the assumptions after the first ``count``: the walk went back to before they were made."""
+        gone = set(map(id, self.assumed[count:]))
+        del self.assumed[count:]
+        if gone:
+            self.guards = [node for node in self.guards if id(node) not in gone]
 
     def emit(
         self,

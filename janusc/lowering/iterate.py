@@ -179,7 +179,7 @@ def item_sample(lo: Lowering, iterable: Any) -> Any:
     """An abstract template of an item (its IR values are placeholders), or None where nothing is known of it."""
     if isinstance(iterable, Sym) and iterable.is_tensor:
         try:
-            item = transfer.apply(lambda t: t[0], (iterable.sample,), {}, lo.grad)
+            item = transfer.apply(_first_row, (iterable.sample,), {}, lo.grad)
         except transfer.NoSample:
             raise lo.refuse(codes.ITERATION, "iteration over a tensor that may have no dimensions") from None
         return replace(iterable, sample=item, stable=False, pytype=torch.Tensor)
@@ -205,6 +205,13 @@ def item_sample(lo: Lowering, iterable: Any) -> Any:
 
 def _same_type(values: Any) -> bool:
     return len({type(v) for v in values}) == 1
+
+
+def _first_row(tensor: torch.Tensor) -> torch.Tensor:
+    """A row of a tensor, or one like those that it has none of in the call at hand."""
+    if tensor.ndim and not tensor.shape[0]:
+        return tensor.sum(0).to(tensor.dtype)
+    return tensor[0]
 
 
 def _combined_sample(lo: Lowering, iterable: IterableV) -> Any:

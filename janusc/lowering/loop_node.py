@@ -28,7 +28,7 @@ from janusc.lowering.branch import (
 from janusc.lowering.builder import Region
 from janusc.lowering.examples import enter_items, has_examples
 from janusc.lowering.ir import Arg, Const, Tup, Value
-from janusc.lowering.iterate import item_sample
+from janusc.lowering.iterate import item_sample, live_sequence
 from janusc.lowering.lower_state import find_slot
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import escape, sample_type, sym, typed_item
@@ -109,6 +109,8 @@ class Loop:
             carried.unbound = True
         elif isinstance(initial, TupleV):
             carried.kind, carried.width = tuple, initial.items
+        elif isinstance(initial, Live) and type(initial.sample) is tuple:  # one that was made before the call
+            carried.kind, carried.width = tuple, tuple(live_sequence(self.lo, initial))
         else:
             carried.kind = kind_of(initial)
             carried.sample = initial.value if isinstance(initial, Known) else getattr(initial, "sample", UNKNOWN)
@@ -119,7 +121,9 @@ class Loop:
                 getattr(initial, "fresh", isinstance(initial, Known)) or getattr(initial, "real", None) is not None
             )
             carried.unbound = getattr(initial, "maybe_unbound", False)
-        if isinstance(initial, Live) or (isinstance(initial, Known) and not _is_carriable(initial)):
+        if (isinstance(initial, Live) and carried.width is None) or (
+            isinstance(initial, Known) and not _is_carriable(initial)
+        ):
             carried.kind = type(initial)  # must not change
         self.carried[slot] = carried
 

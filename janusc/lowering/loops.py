@@ -10,7 +10,7 @@ import gast
 import torch
 
 from janusc.lowering import codes, ops
-from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym
+from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.assign import assign
 from janusc.lowering.branch import (
     test_site,
@@ -103,21 +103,45 @@ def stable_items(lo: Lowering, node: Any, iterable: Any) -> list[Any] | None:
     """The items of a run-time iterable whose trip count was always the same and is small, under an assert."""
     site = lo.site(node)
     trips = lo.profile.trip_count(site)
+    if lo.profile.is_refuted(site) or trips == "varies":
+        return None
+    if isinstance(iterable, IterableV):
+        return _stable_rows(lo, iterable, site)
     count = _sample_length(iterable)
-    if count is None or lo.profile.is_refuted(site) or lo.loop_depth or trips == "varies":
+    if count is None or count > _FEW or (trips is not None and trips > count):
         return None
-    if count > _FEW or (trips is not None and trips > count):
+    if isinstance(iterable, Sym) and iterable.is_tensor and lo.loop_depth:  # its size may be another in each turn
         return None
-    if isinstance(iterable, Sym):
-        length = emit(lo, ops.BUILTIN_READ, "len", (iterable.value,), count)
-        lo.check("equals", (length.value, Const(count)), site, lo.span())
-        return unpack(lo, iterable, count) if count else []
-    return None
+    return _counted_items(lo, iterable, count, site)
+
+
+def _counted_items(lo: Lowering, iterable: Any, count: int, site: str) -> list[Any]:
+    length = emit(lo, ops.BUILTIN_READ, "len", (iterable.value,), count)
+    lo.assume("equals", (length.value, Const(count)), site, lo.span())
+    return unpack(lo, iterable, count) if count else []
+
+
+def _stable_rows(lo: Lowering, iterable: IterableV, site: str) -> list[Any] | None:
+    """What ``enumerate``, ``zip`` or ``reversed`` make of a few run-time items, such as a state of two tensors."""
+    counts = [_row_length(operand) for operand in iterable.operands]
+    if not any(counts) or any(count is not None and count > _FEW for count in counts):
+        return None
+    operands = [
+        operand if count is None else TupleV(tuple(_counted_items(lo, operand, count, site)))
+        for operand, count in zip(iterable.operands, counts)
+    ]
+    return static_items(lo, IterableV(iterable.kind, tuple(operands)))
+
+
+def _row_length(operand: Any) -> int | None:
+    return None if isinstance(operand, Sym) and operand.is_tensor else _sample_length(operand)
 
 
 def _sample_length(iterable: Any) -> int | None:
     if isinstance(iterable, Sym) and isinstance(iterable.sample, torch.Tensor) and iterable.is_tensor:
         return int(iterable.sample.shape[0]) if iterable.sample.ndim else None
+    if isinstance(iterable, Sym) and isinstance(iterable.sample, tuple) and type(iterable.sample) is not torch.Size:
+        return len(iterable.sample)
     return None
 
 
@@ -171,7 +195,7 @@ def unroll_while(lo: Lowering, node: Any, stop: str | None) -> bool:
         if not isinstance(known, bool):
             if not known.stable or known.sample is UNKNOWN or lo.profile.is_refuted(site) or _varies(lo, node):
                 return False
-            lo.check("true" if known.sample else "false", (known.value,), site, lo.span())
+            lo.assume("true" if known.sample else "false", (known.value,), site, lo.span())
             known = bool(known.sample)
         if not known:
             return True

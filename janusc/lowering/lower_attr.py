@@ -76,7 +76,8 @@ def symbolic_attribute(lo: Lowering, owner: Sym, name: str) -> Any:
                 sample = UNKNOWN  # a stand-in is on another device
             if name in ("requires_grad", "is_leaf"):  # a write in place may change these
                 return emit(lo, ops.READ_ATTR, name, (owner.value,), sample)
-            stable = name in ("shape", "dtype", "ndim", "itemsize") and lo.loop_depth == 0
+            # in a loop sizes may change from turn to turn; the number of dimensions and the dtype seldom do
+            stable = name in ("dtype", "ndim", "itemsize") or (name == "shape" and lo.loop_depth == 0)
             return emit(lo, ops.ATTRIBUTE, name, (owner.value,), sample, stable=stable, fresh=owner.fresh)
         if torch_table.is_tensor_method(name):
             return MethodV(owner, name)
@@ -97,6 +98,8 @@ def _is_struct(sample: Any) -> bool:
 def known_attribute(lo: Lowering, owner: Known, name: str) -> Any:
     obj = owner.value
     if isinstance(obj, pytypes.ModuleType):
+        if obj is torch_private.NATIVE and lo.frame.is_library and torch_private.is_native(name):
+            return Known(getattr(obj, name))
         if name not in vars(obj):  # a module's own __getattr__ is user code
             raise lo.refuse(codes.ATTRIBUTE, f"{obj.__name__} has no attribute {name} of its own")
         if type(obj) is not pytypes.ModuleType and class_lookup(type(obj), name) is not MISSING:

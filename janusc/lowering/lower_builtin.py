@@ -123,7 +123,7 @@ def pure(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -
 def host_node(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A builtin at run time, with the builtin's own result on the samples as sample."""
     sample = builtin_sample(lo, function, args, kwargs)
-    stable = is_stable(*args, *kwargs.values()) and type(sample) in HOST_VALUES and lo.loop_depth == 0
+    stable = is_stable(*args, *kwargs.values()) and type(sample) in HOST_VALUES
     op = ops.BUILTIN if all(is_plain(a) for a in [*args, *kwargs.values()]) else ops.BUILTIN_READ
     target = function.__name__ if function.__module__ == "builtins" else f"{function.__module__}.{function.__name__}"
     named = tuple((k, arg(lo, v)) for k, v in kwargs.items())

@@ -57,7 +57,7 @@ def tensor_method(lo: Lowering, owner: Sym, name: str, args: list[Any], kwargs: 
     if name == "size" and not kwargs:
         return size(lo, owner, args)
     if name == "dim" and not args:
-        return emit(lo, ops.ATTRIBUTE, "ndim", (owner.value,), owner.sample.ndim, stable=lo.loop_depth == 0)
+        return emit(lo, ops.ATTRIBUTE, "ndim", (owner.value,), owner.sample.ndim, stable=True)
     method = getattr(torch.Tensor, name)
     written = torch_table.written_arguments(method, name, tuple(operands), kwargs, lambda flag: flag_truth(lo, flag))
     sample = sample_call(lo, lambda *a, **k: getattr(a[0], name)(*a[1:], **k), name, operands, kwargs)

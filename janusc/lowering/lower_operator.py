@@ -119,7 +119,7 @@ def computed(lo: Lowering, name: str, *operands: Any) -> Any:
     sample, aliases = operator_sample(lo, name, operands)
     tensors = [v for v in operands if isinstance(v, Sym) and v.is_tensor]
     fresh = not aliases or all(isinstance(v, Known) or getattr(v, "fresh", False) for v in operands[:1])
-    stable = is_stable(*operands) and not isinstance(sample, torch.Tensor) and lo.loop_depth == 0
+    stable = is_stable(*operands) and not isinstance(sample, torch.Tensor)
     if name == "pow" and not tensors:  # int ** int is a float for negative exponents
         power = emit(lo, op, name, tuple(arg(lo, v) for v in operands), UNKNOWN)
         return Sym(power.value, sample, stable=stable, plain=all(is_plain(v) for v in operands))

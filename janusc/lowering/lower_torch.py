@@ -137,7 +137,7 @@ def node(
         return Sym(value, written[0].sample, fresh=written[0].fresh, pytype=torch.Tensor)
     if sample is UNKNOWN and not isinstance(sample, torch.Tensor):
         return sym(value, UNKNOWN)
-    stable = is_stable(*args, *kwargs.values()) and not _has_tensor(sample) and lo.loop_depth == 0
+    stable = is_stable(*args, *kwargs.values()) and not _has_tensor(sample)
     return sym(value, sample, fresh=is_fresh(name, sample, tensors), stable=stable)
 
 

@@ -100,13 +100,19 @@ class Lowering:
         effect = "this statement runs eagerly; results unaffected"
         return Unconvertible(Diagnostic(code, message, self.span(node), effect, hint))
 
-    def check(self, kind: str, args: tuple[Arg, ...], site: str, span: Span | None = None) -> None:
+    def check(
+        self, kind: str, args: tuple[Arg, ...], site: str, span: Span | None = None, retractable: bool = False
+    ) -> None:
         """An assert; of the state that ordinary Python left, it is refuted by place and not assumed again."""
         if self.segment_site and "@" not in site:
             site = f"{self.segment_site}|{site}|{self.span().line}"
             if self.profile.is_refuted(site):
                 raise self.refuse(codes.CHANGED, "what is read here changed in ordinary Python before it")
-        self.builder.check(kind, args, site, span)
+        self.builder.check(kind, args, site, span, retractable)
+
+    def assume(self, kind: str, args: tuple[Arg, ...], site: str, span: Span | None = None) -> None:
+        """An assert that the walk from here on rests on; where that part of the walk is undone, it is too."""
+        self.check(kind, args, site, span, retractable=True)
 
     # ---- dispatch
 
@@ -164,12 +170,14 @@ class Lowering:
         """A point of the walk that ``rewind`` returns to."""
         followed = {id(p): p for v in self.store.values() for p in parts(v) if isinstance(p, (ListV, DictV))}
         contents = [(p, copy.copy(p.items), p.real) for p in followed.values()]
-        state = dict(self.written), list(self.written_containers), dict(self.tuples), self.frame, self.loop_depth
+        place = self.frame, self.loop_depth, len(self.builder.assumed)
+        state = dict(self.written), list(self.written_containers), dict(self.tuples), *place
         return self.store.snapshot(), self.builder.mark(), contents, state
 
     def rewind(self, point: tuple[Any, ...]) -> None:
-        """Undo a part of the walk; reads and guards it made stay, and do no harm."""
-        store, nodes, contents, (written, containers, tuples, self.frame, self.loop_depth) = point
+        """Undo a part of the walk; reads and guards of kinds that it made stay, and do no harm."""
+        store, nodes, contents, (written, containers, tuples, self.frame, self.loop_depth, assumed) = point
+        self.builder.retract(assumed)
         self.written, self.written_containers, self.tuples = dict(written), list(containers), dict(tuples)
         self.store.restore(store)
         self.worlds.settled.clear()  # the asserts may be among what is undone
