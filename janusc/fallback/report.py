@@ -173,6 +173,8 @@ _IN_WORDS = {
     "bound": "this variable is bound",
     "container": "this is a container and no iterator",
     "plain_write": "the change in place leaves no history",
+    "leaves": "these tensors have no history and no hooks",
+    "tensor": "the items are tensors",
     "type": "the items are of one type",
 }
 

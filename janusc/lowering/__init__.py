@@ -44,8 +44,10 @@ Files in reading order:
     routine         functions that call themselves: defined once, invoked by name
     lower_call      calls: what is inlined, what is one op, what is opaque
     lower_builtin   builtin functions and classes
+    lower_random    Python's own generator
     introspection   isinstance, type, callable, getattr and hasattr
     lower_torch     torch functions
+    lower_autograd  gradients taken inside the graph
     parts           module containers: their parts, slices of them, and calls of such slices
     lower_method    methods of tensors, host values and containers
     lower_match     match statements, decided by what the subject is

@@ -71,7 +71,7 @@ def _known_items(lo: Lowering, value: Any) -> list[Any] | None:
 
 def _combined_items(lo: Lowering, iterable: IterableV) -> list[Any] | None:
     kind, operands = iterable.kind, iterable.operands
-    if kind == "view":
+    if kind in ("view", "generated"):
         return list(operands[0].items)
     if kind == "range":
         if all(isinstance(x, Known) for x in operands):
@@ -107,6 +107,8 @@ def live_items(lo: Lowering, owner: Live) -> list[Any] | None:
         return [Known(n) for n in names] if issubclass(type(sample), torch.nn.ModuleDict) else children
     if keeps_method(lo, type(sample), "__iter__", MODULE_CONTAINERS[3:]):
         return parameter_items(lo, owner)
+    if keeps_method(lo, type(sample), "__iter__", (torch.nn.ParameterDict,)):
+        return [Known(k) for k in parameter_entries(lo, owner)]
     raise lo.refuse(codes.ITERATION, f"iteration over {type(sample).__qualname__}")
 
 
@@ -170,6 +172,17 @@ def parameter_items(lo: Lowering, owner: Live) -> list[Any]:
 
     concretise(lo, live_attribute(lo, owner, "_size"))
     return [live_attribute(lo, owner, str(i)) for i in range(len(owner.sample))]
+
+
+def parameter_entries(lo: Lowering, owner: Live) -> dict[str, Any]:
+    """The entries of a ParameterDict, under a guard on its keys."""
+    from janusc.lowering.lower_attr import live_attribute
+
+    keys = owner.sample._keys
+    if not all(type(k) is str for k in keys):
+        raise lo.refuse(codes.ITERATION, "a ParameterDict with keys other than text")
+    guard_keys(lo, module_entry(lo, owner.value, "_keys"), keys)
+    return {k: live_attribute(lo, owner, k) for k in keys}
 
 
 # ---- run-time iterables

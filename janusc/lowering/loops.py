@@ -77,7 +77,7 @@ def _is_uniform(lo: Lowering, iterable: Any) -> bool:
     """Whether a loop can run over existing lists or tuples as they are, whatever their lengths."""
     if isinstance(iterable, IterableV):
         lists = [x for x in iterable.operands if not isinstance(x, Known)]
-        return iterable.kind != "view" and bool(lists) and all(_is_uniform(lo, x) for x in lists)
+        return iterable.kind not in ("view", "generated") and bool(lists) and all(_is_uniform(lo, x) for x in lists)
     return (
         isinstance(iterable, Live) and type(iterable.sample) in (list, tuple) and item_sample(lo, iterable) is not None
     )

@@ -22,6 +22,7 @@ from janusc.lowering import (  # noqa: F401  (each registers its constructs)
     lower_call,
     lower_expr,
     lower_operator,
+    lower_random,
     lower_state,
     lower_stmt,
     ops,

@@ -39,6 +39,7 @@ from janusc.lowering.lower_attr import get_attribute, not_overridden
 from janusc.lowering.lower_expr import closure, display_items, static_dict
 from janusc.lowering.lower_state import check_once, module_entry, raw_attr, read, refuse_iterator
 from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
+from janusc.lowering.parts import PARAMETER_VIEWS, parameter_view
 from janusc.lowering.routine import Recursive, call_routine, function_key, is_same_function
 from janusc.typeinfer import callees, torch_table
 
@@ -145,6 +146,8 @@ def call_function(lo: Lowering, function: Live, args: list[Any], kwargs: dict[st
     if original is not sample:
         value = raw_attr(lo, function.value, "__wrapped__")
         return call_function(lo, Live(value, original), args, kwargs)
+    if len(args) == 1 and isinstance(args[0], Live) and any(sample is f for f in PARAMETER_VIEWS):
+        return parameter_view(lo, args[0], sample)
     name = torch_table.torch_name(sample)
     if name is not None:
         from janusc.lowering.lower_torch import call_torch

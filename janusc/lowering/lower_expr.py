@@ -9,7 +9,7 @@ import gast
 import torch
 
 from janusc.lowering import codes, ops
-from janusc.lowering.abstract import DictV, FunctionV, Known, ListV, Live, SliceV, Sym, TupleV
+from janusc.lowering.abstract import DictV, FunctionV, IterableV, Known, ListV, Live, SliceV, Sym, TupleV
 from janusc.lowering.inert import is_inert
 from janusc.lowering.ir import Arg, Const, Tup
 from janusc.lowering.lower_state import store_name
@@ -80,12 +80,16 @@ def literal_key(lo: Lowering, key: Any) -> Any:
 
 def static_dict(lo: Lowering, abstract: Any) -> dict[Any, Any]:
     """The items of a dict whose keys are known; an existing dict has its keys guarded."""
-    from janusc.lowering.iterate import live_dict_items
+    from janusc.lowering.iterate import live_dict_items, static_items
 
     if isinstance(abstract, DictV) and abstract.real is None:
         return dict(abstract.items)
     if isinstance(abstract, Live) and type(abstract.sample) is dict:
         return live_dict_items(lo, abstract)
+    if isinstance(abstract, IterableV):
+        pairs = static_items(lo, abstract)
+        if pairs is not None and all(isinstance(p, TupleV) and len(p.items) == 2 for p in pairs):
+            return {literal_key(lo, p.items[0]): p.items[1] for p in pairs}
     raise lo.refuse(codes.MAPPING, "a mapping whose keys are not known")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.assign import extend_list, real_of, refuse_cycle, write_container
 from janusc.lowering.ir import Op
+from janusc.lowering.lower_autograd import require_gradient
 from janusc.lowering.lower_expr import literal_key
 from janusc.lowering.lower_operator import compares_plainly, get_item, is_mutated, refuse_deciding_keys
 from janusc.lowering.lower_state import note_read
@@ -21,6 +23,7 @@ from janusc.typeinfer import torch_table
 
 _LIST_WRITES = frozenset({"append", "extend", "insert", "pop", "remove", "clear", "reverse"})
 _DICT_WRITES = frozenset({"update", "pop", "setdefault", "clear"})
+_VIEWS = ("keys", "values", "items")
 _READS = frozenset({"index", "count", "copy", "get", "keys", "values", "items", "union", "intersection", "issubset"})
 
 
@@ -46,6 +49,8 @@ def call_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: di
 
 
 def tensor_method(lo: Lowering, owner: Sym, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if name == "requires_grad_" and not kwargs:
+        return require_gradient(lo, owner, args)
     if name in torch_table.HOST_METHODS or not torch_table.is_tensor_method(name):
         raise lo.refuse_call(codes.METHOD, f"Tensor.{name}")
     operands = [owner, *args]
@@ -124,8 +129,8 @@ def list_method(lo: Lowering, owner: ListV, name: str, args: list[Any], kwargs: 
 def dict_method(lo: Lowering, owner: DictV, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
     refuse_cycle(lo, owner, [*args, *kwargs.values()])
     if owner.real is None:
-        if name in ("items", "keys", "values") and not args:
-            return _views(owner, name, [Known(k) for k in owner.items], list(owner.items.values()))
+        if name in _VIEWS and not args:
+            return views(owner, name, [Known(k) for k in owner.items], list(owner.items.values()))
         if name == "get" and args and isinstance(args[0], Known):
             return owner.items.get(literal_key(lo, args[0]), args[1] if len(args) > 1 else Known(None))
         if name == "update" and not args:
@@ -152,8 +157,15 @@ def real_method(lo: Lowering, owner: Sym, name: str, args: list[Any], holder: An
             return Known(None)
         return typed_item(lo, result.value, owner.element) if name == "pop" else result
     if name in _READS:
-        return emit(lo, ops.METHOD_READ, name, operands, UNKNOWN)
+        result = emit(lo, ops.METHOD_READ, name, operands, UNKNOWN)
+        return replace(result, element=_view_element(result.value, name, owner)) if name in _VIEWS else result
     raise lo.refuse_call(codes.METHOD, f"method {name} of a {owner.pytype.__name__ if owner.pytype else 'value'}")
+
+
+def _view_element(value: Any, name: str, owner: Sym) -> Any:
+    """What a view of a run-time dict gives, where something is known of its values; keys are most often text."""
+    key = sym(value, "")
+    return {"keys": key, "values": owner.element, "items": owner.element and TupleV((key, owner.element))}[name]
 
 
 # ---- objects that existed before
@@ -163,12 +175,12 @@ def live_method(lo: Lowering, owner: Live, name: str, args: list[Any], kwargs: d
     from janusc.lowering.iterate import live_dict_items, module_children
 
     sample = owner.sample
-    if issubclass(type(sample), (torch.nn.ModuleDict, torch.nn.Sequential)) and name in ("items", "keys", "values"):
+    if issubclass(type(sample), (torch.nn.ModuleDict, torch.nn.Sequential)) and name in _VIEWS:
         labels, children = module_children(lo, owner)
-        return _views(owner, name, [Known(n) for n in labels], children)
-    if type(sample) is dict and name in ("items", "keys", "values") and not is_mutated(lo, owner):
+        return views(owner, name, [Known(n) for n in labels], children)
+    if type(sample) is dict and name in _VIEWS and not is_mutated(lo, owner):
         items = live_dict_items(lo, owner)
-        return _views(owner, name, [Known(k) for k in items], list(items.values()))
+        return views(owner, name, [Known(k) for k in items], list(items.values()))
     note_read(lo, ("content", id(sample), ""), owner)
     refuse_deciding_keys(lo, owner)
     if isinstance(sample, (list, tuple)) and name in ("index", "count", "remove") and not compares_plainly(owner):
@@ -197,7 +209,7 @@ def live_get(lo: Lowering, owner: Live, args: list[Any]) -> Any:
     return args[1] if len(args) > 1 else Known(None)
 
 
-def _views(owner: Any, name: str, keys: list[Any], values: list[Any]) -> IterableV:
+def views(owner: Any, name: str, keys: list[Any], values: list[Any]) -> IterableV:
     """A view of a dict as it is now; one that is kept would have to follow its changes."""
     pairs = {"keys": keys, "values": values, "items": [TupleV(pair) for pair in zip(keys, values)]}
     return IterableV("view", (TupleV(tuple(pairs[name])), owner))

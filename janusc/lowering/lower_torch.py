@@ -32,6 +32,10 @@ def call_torch(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, A
         if isinstance(args[0], Sym) and (args[0].pytype is None or args[0].maybe_unbound):
             raise lo.refuse_call(codes.OPAQUE_CALL, "is_tensor of a value of no certain type")
         return Known(isinstance(args[0], Sym) and args[0].is_tensor)
+    if function is torch.autograd.grad:
+        from janusc.lowering.lower_autograd import call_grad
+
+        return call_grad(lo, args, kwargs)
     _check_arguments(lo, name, args, kwargs)
     if _is_given(kwargs.get("out")):
         raise lo.refuse_call(codes.IN_PLACE, "out= may resize its tensor")

@@ -16,7 +16,7 @@ from janusc.frontend import parse
 from janusc.lowering import codes
 from janusc.lowering.abstract import DictV, Frame, ListV, Live, Unbound
 from janusc.lowering.builder import Builder
-from janusc.lowering.ir import Arg
+from janusc.lowering.ir import Arg, Value
 from janusc.lowering.store import Slot, Store, parts
 from janusc.lowering.worlds import Worlds
 from janusc.registry import Registry
@@ -56,6 +56,7 @@ class Lowering:
         self.frame: Frame = None  # type: ignore[assignment]  # set by the first activation
         self.frames = 0
         self.node: Any = None
+        self.statement: Any = None  # of the function itself, whatever it leads to
         self.grad = True
         self.segment_site = ""  # where this segment starts; "" for the first one
         self.loop_depth = 0
@@ -77,6 +78,8 @@ class Lowering:
         self.written_keys: dict[Any, set[str]] = {}
         self.holders: dict[Slot, Live] = {}  # of every slot written so far, also in a part of the walk that was undone
         self.module_reads: dict[str, dict[int, Any]] = {}
+        self.differentiates: list[Any] = []  # the statements of the function in which a gradient is taken
+        self.histories: set[Value] = set()  # tensors read from outside that have a history or hooks
         self.object_reads: set[str] = set()  # attributes read of objects that are known at run time only
 
     # ---- places and refusals

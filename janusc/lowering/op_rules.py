@@ -44,6 +44,8 @@ ASSERT_ARITY: dict[str, Count] = {
     "bound": (1, 1),
     "container": (1, 1),
     "plain_write": (1, None),
+    "leaves": (1, None),
+    "tensor": (1, 1),
 }
 
 
@@ -183,7 +185,7 @@ def _register() -> None:
         RULES.register(name, method_rule)
     for name in ("operator", "operator.read"):
         RULES.register(name, operator_rule)
-    for name in ("builtin", "builtin.read"):
+    for name in ("builtin", "builtin.read", "builtin.random"):
         RULES.register(name, builtin_rule)
     for name, rule in {
         "module.call": _shape((1, None), call, keywords=None),

@@ -25,7 +25,7 @@ from janusc.lowering.abstract import (
 from janusc.lowering.inert import is_plain_enum
 from janusc.lowering.ir import Arg, Const, Dct, Lst, Op, Slc, Tup, Value
 from janusc.lowering.lowering import Lowering
-from janusc.typeinfer import torch_table, transfer
+from janusc.typeinfer import callees, torch_table, transfer
 from janusc.types import ANY, LITERALS, HostType, TensorType, Type, type_name
 
 _TORCH_LITERALS = (torch.dtype, torch.device, torch.layout, torch.memory_format)
@@ -90,8 +90,8 @@ def arg(lo: Lowering, abstract: Any) -> Arg:
         return Dct(keys, tuple(arg(lo, x) for x in abstract.items.values()))
     if isinstance(abstract, SliceV):
         return Slc(arg(lo, abstract.lower), arg(lo, abstract.upper), arg(lo, abstract.step))
-    if isinstance(abstract, IterableV) and abstract.kind == "view":
-        raise lo.refuse(codes.LOOP, "a view of a dict is kept")
+    if isinstance(abstract, IterableV) and abstract.kind in ("view", "generated"):
+        raise lo.refuse(codes.LOOP, "a view of a dict, or what a generator gives, is kept")
     if isinstance(abstract, IterableV):
         args = tuple(escape(lo, x) for x in abstract.operands)
         return lo.builder.one(ops.BUILTIN, abstract.kind, *args, span=lo.span())
@@ -177,15 +177,34 @@ def _live_sample(value: Any) -> Any:
     return value
 
 
-def typed_item(lo: Lowering, value: Value, element: Any) -> Sym:
+def typed_item(lo: Lowering, value: Value, element: Any) -> Any:
     """An item of a run-time container: of the kind of those seen, under an assert; anything once that was refuted."""
+    if isinstance(element, TupleV):
+        return typed_tuple(lo, value, element)
     if not isinstance(element, Sym) or element.pytype is None:
         return Sym(value)
     site = lo.site(lo.node, "item")
-    if lo.profile.is_refuted(site):
+    refuted = lo.profile.is_refuted(site)
+    mixed = element.is_tensor and (refuted or element.pytype is torch.nn.Parameter)
+    site = f"{site}:tensor" if mixed else site
+    if mixed and not lo.profile.is_refuted(site):  # parameters and tensors that were computed
+        lo.check("tensor", (value,), site, lo.span())
+        return Sym(value, element.sample, pytype=torch.Tensor)
+    if refuted or mixed:
         return Sym(value, plain=is_plain(element))
     lo.check("type", (value, lo.builder.ref(element.pytype)), site, lo.span())
     return Sym(value, element.sample, pytype=element.pytype, element=element.element)
+
+
+def typed_tuple(lo: Lowering, value: Value, element: TupleV) -> Any:
+    """The same for a pair of a dict, or any tuple that is known part by part."""
+    site = lo.site(lo.node, "item")
+    if lo.profile.is_refuted(site):
+        return Sym(value)
+    lo.check("type", (value, lo.builder.ref(tuple)), site, lo.span())
+    kinds = tuple(sample_type(getattr(x, "sample", UNKNOWN)) for x in element.items)
+    values = lo.builder.emit(ops.UNPACK, "", (value,), (), kinds, lo.span())
+    return TupleV(tuple(typed_item(lo, v, x) for v, x in zip(values, element.items)))
 
 
 def element_of(abstract: Any) -> Any:
@@ -235,6 +254,7 @@ def is_code_like(sample: Any) -> bool:
         or (issubclass(type(sample), enum.Enum) and is_plain_enum(type(sample)))
         or (type(sample) is pytypes.BuiltinFunctionType and isinstance(sample.__self__, (*kinds, type(None))))
         or sample is Ellipsis
+        or any(sample is f for f in callees.PYTHON_RANDOM)
         or torch_table.torch_name(sample) is not None
     )
 
@@ -251,6 +271,8 @@ def lift(lo: Lowering, sample: Any, value: Value, what: str) -> Any:
         return Known(sample)
     if cls in (torch.Tensor, torch.nn.Parameter):
         guard_type(lo, value, cls, what)
+        if has_history(sample):
+            lo.histories.add(value)
         try:
             return Sym(value, transfer.stand_in(sample), pytype=cls)
         except transfer.NoSample:
@@ -267,6 +289,14 @@ def lift(lo: Lowering, sample: Any, value: Value, what: str) -> Any:
         return lift_function(lo, sample, value, what)
     guard_type(lo, value, cls, what)
     return Live(value, sample)
+
+
+def has_history(tensor: torch.Tensor) -> bool:
+    """Whether differentiating may lead beyond a tensor, or call its hooks."""
+    try:
+        return tensor.grad_fn is not None or bool(tensor._backward_hooks)
+    except RuntimeError:  # a view of what was changed in place without a record
+        return True
 
 
 def lift_function(lo: Lowering, sample: Any, value: Value, what: str) -> Live:

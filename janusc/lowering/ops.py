@@ -48,6 +48,7 @@ ATTRIBUTE = _op(
 # host values
 BUILTIN = _op("builtin", Effect.PURE, "builtin function target on args")
 BUILTIN_READ = _op("builtin.read", Effect.READ, "builtin function target on args, one of them a mutable container")
+BUILTIN_RANDOM = _op("builtin.random", Effect.RANDOM, "function target of the module random on args")
 BUILD = _op("build", Effect.PURE, "a fresh object from the template args[0] (tuple, list, dict, slice)")
 FORMAT = _op("format", Effect.PURE, "f-string: args are the pieces; each a Const str or Tup(value, conversion, spec)")
 UNPACK = _op("unpack", Effect.PURE, "args[0] unpacked into exactly as many values as there are outputs")
@@ -74,7 +75,8 @@ ASSERT = _op(
     "or Ref), type (type(args[0]) is args[1], a Ref or Const), length (len(args[0]) == args[1]), empty (all args are "
     "empty), absent (args[1] not in args[0]), bound (args[0] is not UNBOUND), "
     "container (iterating over args[0] takes nothing from it), plain_write (writing args[1:] into "
-    "args[0] makes no autograd history)",
+    "args[0] makes no autograd history), leaves (tensors without history and hooks), "
+    "tensor (a plain tensor or a parameter)",
 )
 
 # effects at commit

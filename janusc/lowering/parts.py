@@ -12,14 +12,18 @@ from janusc.lowering.abstract import (
     BoundV,
     DictV,
     FunctionV,
+    IterableV,
     Known,
     Live,
     MethodV,
     PartsV,
     SliceV,
     Sym,
+    TupleV,
 )
-from janusc.lowering.classes import class_function, class_lookup
+from janusc.lowering.classes import class_function, class_lookup, keeps_method
+from janusc.lowering.ir import Value
+from janusc.lowering.lower_state import check_once, module_entry, read
 from janusc.lowering.lowering import Lowering
 
 _PLAIN_CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ParameterList)
@@ -92,3 +96,63 @@ def call_parts(lo: Lowering, parts: PartsV, value: Any) -> Any:
     for part in parts.items:
         value = call(lo, part, [value], {})
     return value
+
+
+# ---- parameters
+
+_WALKS = ("named_parameters", "named_modules", "_named_members")
+_MODULE = torch.nn.Module.__dict__
+PARAMETER_VIEWS: Any = (
+    *(_MODULE[name] for name in ("parameters", "named_parameters")),
+    *(torch.nn.ParameterDict.__dict__[name] for name in ("items", "values")),
+)
+"""Generators of torch's that give the parameters of a module one by one."""
+
+
+def parameter_view(lo: Lowering, owner: Live, function: Any) -> IterableV:
+    """What one of these generators gives, to be used up at once."""
+    from janusc.lowering.iterate import parameter_entries
+
+    found = parameter_entries(lo, owner) if function.__name__ in ("items", "values") else module_parameters(lo, owner)
+    pairs = function.__name__ in ("items", "named_parameters")
+    items = (TupleV((Known(k), v)) if pairs else v for k, v in found.items())
+    return IterableV("generated", (TupleV(tuple(items)), owner))
+
+
+def module_parameters(lo: Lowering, owner: Live) -> dict[str, Any]:
+    """The parameters of a module and its parts by name, under guards on the names, and that no two are one object."""
+    found: dict[str, Any] = {}
+    modules: list[Value] = []
+    samples: list[Any] = []
+
+    def visit(module: Live, prefix: str) -> None:
+        if not all(keeps_method(lo, type(module.sample), name, (torch.nn.Module,)) for name in _WALKS):
+            raise lo.refuse_call(codes.OPAQUE_CALL, f"{type(module.sample).__qualname__} lists its parameters itself")
+        modules.append(module.value)
+        samples.append(module.sample)
+        for name, value in entries(lo, module, "_parameters").items():
+            if isinstance(value, Sym):
+                found[prefix + name] = value
+                samples.append(module.sample._parameters[name])
+        for name, part in entries(lo, module, "_modules").items():
+            if isinstance(part, Live):
+                visit(part, f"{prefix}{name}.")
+
+    visit(owner, "")
+    if len({id(s) for s in samples}) != len(samples):
+        raise lo.refuse_call(codes.OPAQUE_CALL, "parameters of a module that shares some of its parts")
+    for values in (modules, [v.value for v in found.values()]):
+        if len(values) > 1:
+            check_once(lo, "distinct", tuple(values), f"the parts of a {type(owner.sample).__qualname__}")
+    return found
+
+
+def entries(lo: Lowering, module: Live, name: str) -> dict[str, Any]:
+    """One of the tables of a module, under a guard on its keys."""
+    from janusc.lowering.iterate import guard_keys
+
+    held, table = module.sample.__dict__[name], module_entry(lo, module.value, name)
+    if type(held) is not dict:
+        raise lo.refuse_call(codes.OPAQUE_CALL, f"{name} is no plain dictionary")
+    guard_keys(lo, table, held)
+    return {k: read(lo, table, "item", k, v, f"{type(module.sample).__qualname__}.{k}") for k, v in held.items()}

@@ -36,6 +36,7 @@ from janusc.lowering.abstract import (
 from janusc.lowering.branch import cond, decide, specialise, truth
 from janusc.lowering.ir import FUNCTION, Arg, Chain, Graph, HostRange, Segment
 from janusc.lowering.live_ins import after_host, assigned_types, carry_over
+from janusc.lowering.lower_autograd import check_sources
 from janusc.lowering.lower_match import taken
 from janusc.lowering.lowering import Lowering, Unconvertible
 from janusc.lowering.operands import SCALARS, arg, escape, lift, realise, sample_type
@@ -136,7 +137,7 @@ class Walk:
             if id(statement) in self.pieces:
                 self.agenda[:0] = self.pieces[id(statement)]
                 continue
-            self.current = statement
+            self.current = self.lo.statement = statement
             if id(statement) in self.host_ids:
                 returned = self.run_on_host(statement)
             elif isinstance(statement, gast.Return):
@@ -274,14 +275,15 @@ class Walk:
             value = arg(lo, result)
         else:
             value = escape(lo, result)
-        self.commit()
+        self.commit((value,))
         guards, body = lo.builder.finish((value,))
         return self.add_segment(Segment(self.live_ins, guards, body, (), True, self.resume()))
 
-    def commit(self) -> None:
+    def commit(self, outputs: tuple[Arg, ...]) -> None:
         """The end of the body; where it can't be made, the statements of the segment run as they are."""
         try:
             lower_state.commit(self.lo)
+            check_sources(self.lo, outputs)
         except Unconvertible as error:
             error.culprits = error.culprits or list(self.segment_statements)
             raise
@@ -365,7 +367,7 @@ class Walk:
         lo.node = self.segment_statements[-1]
         live = sorted(needed & self.bound_names())
         values: tuple[Arg, ...] = tuple(self.exported(name) for name in live)
-        self.commit()
+        self.commit(values)
         guards, body = lo.builder.finish(values)
         lo.node = None
         return self.add_segment(Segment(self.live_ins, guards, body, tuple(live), False, self.resume()))

@@ -65,6 +65,7 @@ _EXECUTION = {
     "_jc_begin_run": transaction.begin_run,
     "_jc_flush_prints": transaction.flush_prints,
     "_jc_save_rng": rng.save_rng,
+    "_jc_save_python": rng.save_python,
     "_jc_save_modes": transaction.save_modes,
 }
 
@@ -304,7 +305,10 @@ class _Entry:
     def _body(self, segment: Segment, direct: bool) -> str:
         """The nodes and what comes out of them; returns the name of the result."""
         writer, body = self.writer, segment.body
-        if any(rng.draws(node) for node in walk(body)):
+        streams = rng.streams(body)
+        if rng.PYTHON in streams:
+            writer.line("_jc_save_python(_jc_undo)")
+        if rng.TORCH in streams:
             tensors = [writer.expr(v) for v in body.params if not isinstance(v.type, HostType)]
             writer.line(f"_jc_save_rng(_jc_undo, {tuple_text(tensors)})")
         if any(node.op.name == "context" for node in walk(body)):
@@ -385,7 +389,7 @@ def needs_undo(body: Graph) -> bool:
     last = body.nodes[-1] if body.nodes else None
     return any(
         node.op.name in ("save", "context")
-        or rng.draws(node)
+        or rng.stream(node) is not None
         or node.op.name == "write.attr"
         or (node.op.name in COMMIT_WRITES and node is not last)
         for node in walk(body)

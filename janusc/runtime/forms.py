@@ -52,7 +52,7 @@ def prepare(writer: Writer, node: Node) -> None:
 # ---- calls -------------------------------------------------------------------------------------------------------
 
 
-@form("torch", "torch.random", "torch.write", "builtin", "builtin.read")
+@form("torch", "torch.random", "torch.write", "builtin", "builtin.read", "builtin.random")
 def write_call(writer: Writer, node: Node) -> None:
     """``relu(v1)``"""
     prepare(writer, node)

@@ -32,7 +32,6 @@ from janusc.lowering.ir import (
     Slc,
     Tup,
     Value,
-    walk,
 )
 from janusc.registry import Registry
 from janusc.runtime import recovery, rng, transaction
@@ -119,8 +118,11 @@ class _Run:
         try:
             if not first:
                 inputs = machine.run(segment.guards, live_ins)
-            if any(rng.draws(node) for node in walk(segment.body)):
+            streams = rng.streams(segment.body)
+            if rng.TORCH in streams:
                 rng.save_rng(machine.undo, tuple(inputs))
+            if rng.PYTHON in streams:
+                rng.save_python(machine.undo)
             outputs = machine.run(segment.body, inputs)
         except BaseException as caught:
             error = caught
@@ -207,7 +209,7 @@ def _call(machine: Machine, node: Node, env: dict[Value, Any], callee: Any, args
     return callee(*args, **kwargs)
 
 
-@meaning("torch", "torch.random", "torch.write", "builtin", "builtin.read")
+@meaning("torch", "torch.random", "torch.write", "builtin", "builtin.read", "builtin.random")
 def _function(machine: Machine, node: Node, env: dict[Value, Any]) -> Any:
     callee = pkgutil.resolve_name(node.target) if "." in node.target else getattr(builtins, node.target)
     return _call(machine, node, env, callee, machine.args(node, env))
@@ -402,6 +404,8 @@ def _register_assertions() -> None:
         "bound": lambda value: value is not UNBOUND,
         "container": is_container,
         "plain_write": _has_no_history,
+        "tensor": lambda value: type(value) in (torch.Tensor, torch.nn.Parameter),
+        "leaves": lambda *tensors: not any(t.grad_fn is not None or t._backward_hooks for t in tensors),
     }
     for name, holds in table.items():
         ASSERTIONS.register(name, holds)

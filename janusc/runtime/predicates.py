@@ -174,6 +174,19 @@ def _plain_write(writer: Writer, node: Node) -> str:
     return f"({wanted}) and {writer.target('torch.is_grad_enabled')}()"
 
 
+@_predicate("tensor")
+def _tensor(writer: Writer, node: Node) -> str:
+    kind, subject = writer.builtin("type"), writer.expr(node.args[0])
+    classes = (class_name(writer, cls) for cls in (torch.Tensor, torch.nn.Parameter))
+    return " and ".join(f"{kind}({subject}) is not {cls}" for cls in classes)
+
+
+@_predicate("leaves")
+def _leaves(writer: Writer, node: Node) -> str:
+    tensors = [writer.name(a) for a in node.args]
+    return " or ".join(f"{t}.grad_fn is not None or {t}._backward_hooks" for t in tensors)
+
+
 def _requires_grad(writer: Writer, value: Value) -> str:
     if isinstance(value.type, TensorType):
         return f"{writer.expr(value)}.requires_grad"

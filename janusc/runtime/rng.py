@@ -5,11 +5,12 @@ States go through the undo log like any other state, so a rolled back transactio
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import torch
 
-from janusc.lowering.ir import Effect, Node
+from janusc.lowering.ir import Effect, Graph, Node, walk
 from janusc.runtime.transaction import UndoLog
 
 # In-place calls are writes by effect; these draw numbers too.
@@ -19,13 +20,22 @@ _DRAWING_WRITES = frozenset(
 )
 
 
-def draws(node: Node) -> bool:
-    """Whether the node itself, leaving its regions aside, may draw from a generator."""
+TORCH, PYTHON = "torch", "python"
+
+
+def stream(node: Node) -> str | None:
+    """Whose generator the node itself, leaving its regions aside, may draw from."""
     if node.op.effect is Effect.RANDOM:
-        return True
+        return PYTHON if node.op.name == "builtin.random" else TORCH
     if node.op.effect is not Effect.WRITE:
-        return False
-    return node.target.rpartition(".")[2] in _DRAWING_WRITES or node.target.startswith("torch.nn.init.")
+        return None
+    drawing = node.target.rpartition(".")[2] in _DRAWING_WRITES or node.target.startswith("torch.nn.init.")
+    return TORCH if drawing else None
+
+
+def streams(body: Graph) -> frozenset[str | None]:
+    """The same for a whole body."""
+    return frozenset(map(stream, walk(body)))
 
 
 def save_rng(undo: UndoLog, inputs: tuple[Any, ...] = ()) -> None:
@@ -39,6 +49,11 @@ def save_rng(undo: UndoLog, inputs: tuple[Any, ...] = ()) -> None:
         devices.update(t.get_device() for t in inputs if isinstance(t, torch.Tensor) and t.is_cuda)
         for device in sorted(devices):
             undo.append((torch.cuda.set_rng_state, (torch.cuda.get_rng_state(device), device)))
+
+
+def save_python(undo: UndoLog) -> None:
+    """Keep the state of Python's own generator."""
+    undo.append((random.setstate, (random.getstate(),)))
 
 
 def save_generator(undo: UndoLog, generator: Any) -> None:

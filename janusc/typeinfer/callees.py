@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import random
 import sys
 import sysconfig
 import types
@@ -53,6 +54,13 @@ def is_inlined(function: types.FunctionType) -> bool:
     if is_torch_code(code):
         return (function.__module__ or "").startswith(_INLINED)
     return not is_library_code(code)
+
+
+PYTHON_RANDOM: tuple[Any, ...] = (
+    random.random, random.uniform, random.triangular, random.gauss, random.normalvariate, random.expovariate,
+    random.betavariate, random.randint, random.randrange, random.getrandbits, random.choice,
+)  # fmt: skip
+"""What draws from Python's own generator, and does nothing else."""
 
 
 def is_fixed_class(cls: type) -> bool:

@@ -122,6 +122,7 @@ def _tables() -> tuple[dict[int, str], dict[int, Any]]:
         f = getattr(F, loss, None)
         if f is not None and id(f) not in names:
             names[id(f)], kept[id(f)] = f"torch.nn.functional.{loss}", f
+    names[id(torch.autograd.grad)], kept[id(torch.autograd.grad)] = "torch.autograd.grad", torch.autograd.grad
     return names, kept
 
 

@@ -174,6 +174,8 @@ def test_a_context_surrounds_its_region():
         ("absent(%0, 'k')", ({},), ({"k": 1},)),
         ("bound(%0)", (None,), (UNBOUND,)),
         ("plain_write(%0, 1)", (torch.ones(1),), (torch.ones(1, requires_grad=True),)),
+        ("tensor(%0)", (torch.nn.Parameter(torch.ones(1)),), (1.0,)),
+        ("leaves(%0)", (torch.ones(1, requires_grad=True),), (torch.ones(1, requires_grad=True) * 2,)),
     ],
 )
 def test_asserts(text, good, bad):

@@ -132,6 +132,20 @@ def test_plain_write_is_about_autograd_history():
         assert holds("plain_write", grad, grad)
 
 
+def test_leaves_have_neither_history_nor_hooks():
+    plain, grad, hooked = torch.ones(2), torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    hooked.register_hook(lambda slope: None)
+    assert holds("leaves", plain, grad)
+    assert not holds("leaves", plain, grad * 2) and not holds("leaves", hooked, plain)
+
+
+def test_a_parameter_is_a_tensor_and_an_object_is_none():
+    assert holds("tensor", torch.ones(1)) and holds("tensor", torch.nn.Parameter(torch.ones(1)))
+    assert not holds("tensor", 1.0) and not holds("tensor", None)
+
+
 def test_every_target_the_table_of_ops_names_has_a_predicate():
-    names = "true false is is_not distinct apart equals type length empty absent bound container plain_write".split()
-    assert sorted(PREDICATES) == sorted(names)
+    names = (
+        "true false is is_not distinct apart equals type length empty absent bound container leaves plain_write tensor"
+    )
+    assert sorted(PREDICATES) == sorted(names.split())

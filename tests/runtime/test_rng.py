@@ -75,11 +75,13 @@ def test_nodes_that_draw():
         ("torch.random", "torch.rand"),
         ("method.write", "bernoulli_"),
         ("torch.write", "torch.nn.init.ones_"),
+        ("builtin.random", "random.random"),
     ):
         sketch(op, target, x)
     for op, target in (("torch", "torch.relu"), ("method.write", "add_"), ("operator.write", "iadd")):
         sketch(op, target, x)
-    assert [rng.draws(node) for node in sketch.graph().nodes] == [True] * 3 + [False] * 3
+    expected = [rng.TORCH] * 3 + [rng.PYTHON] + [None] * 3
+    assert [rng.stream(node) for node in sketch.graph().nodes] == expected
 
 
 @pytest.mark.gpu

@@ -1,0 +1,127 @@
+"""Differentiation inside a graph: ``torch.autograd.grad``, and tensors that begin to require a gradient.
+
+To differentiate runs the hooks of every tensor on the way, and uses up what the way has saved. Neither could be rolled
+back; so it stands in a graph only where the ways begin at leaves without hooks, which are guarded to be that.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+
+from janusc.lowering import codes, ops
+from janusc.lowering.abstract import UNKNOWN, IterableV, Known, ListV, Live, Sym, TupleV
+from janusc.lowering.ir import Arg, Value, inputs_of
+from janusc.lowering.iterate import item_sample, static_items
+from janusc.lowering.lowering import Lowering, Unconvertible
+from janusc.lowering.mutation import check_layers
+from janusc.lowering.operands import arg, sym
+from janusc.types import ANY, HostType, TensorType
+
+_SIGNATURE = inspect.signature(torch.autograd.grad)
+_WITHOUT_READING = frozenset({"save", "write.attr", "write.item", "write.cell", "assert"})
+
+
+def call_grad(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """``torch.autograd.grad`` on tensors, lists or tuples of them."""
+    try:
+        bound = _SIGNATURE.bind(*args, **kwargs).arguments
+    except TypeError:
+        raise lo.refuse(codes.RAISES, "TypeError: grad gets other arguments") from None
+    flags = {k: v for k, v in bound.items() if k not in ("outputs", "inputs", "grad_outputs")}
+    if not all(isinstance(v, Known) for v in flags.values()) or flags.get("is_grads_batched", Known(False)).value:
+        raise lo.refuse_call(codes.OPAQUE_CALL, "grad with flags that vary, or batched")
+    check_layers(lo)
+    lo.differentiates.append(lo.statement)
+    tensors = {k: as_tensors(lo, v) for k, v in bound.items() if k not in flags}
+    named = tuple((k, arg(lo, v)) for k, v in {**tensors, **flags}.items() if k not in ("outputs", "inputs"))
+    given = arg(lo, tensors["outputs"]), arg(lo, tensors["inputs"])
+    (value,) = lo.builder.emit(ops.TORCH_WRITE, "torch.autograd.grad", given, named, (ANY,), lo.span())
+    create, unused = (flags.get(name, Known(False)).value for name in ("create_graph", "allow_unused"))
+    return gradients(lo, value, tensors["inputs"], bool(create), bool(unused))
+
+
+def as_tensors(lo: Lowering, value: Any) -> Any:
+    """One tensor, or several in a container; those of an existing one are read by path."""
+    if isinstance(value, IterableV) or (isinstance(value, Live) and type(value.sample) in (list, tuple)):
+        items = static_items(lo, value)
+        value = value if items is None else TupleV(tuple(items))
+    if isinstance(value, (TupleV, ListV)) and all(_is_tensor(x) for x in value.items):
+        return value
+    if _is_tensor(value) or (isinstance(value, Sym) and value.pytype in (list, tuple)) or _is_none(value):
+        return value
+    raise lo.refuse_call(codes.OPAQUE_CALL, "grad of something else than tensors")
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Sym) and value.is_tensor
+
+
+def _is_none(value: Any) -> bool:
+    return isinstance(value, Known) and value.value is None
+
+
+def gradients(lo: Lowering, value: Value, inputs: Any, create: bool, unused: bool) -> Sym:
+    """The tuple that comes out: each gradient is like its input."""
+    items = [inputs] if _is_tensor(inputs) else list(inputs.items) if isinstance(inputs, (TupleV, ListV)) else None
+    real = getattr(inputs, "real", None)
+    if unused:
+        return Sym(value, UNKNOWN, pytype=tuple)
+    if items is None or real is not None:
+        like = item_sample(lo, inputs)
+        element = like if _is_tensor(like) else None
+        return Sym(value, UNKNOWN, pytype=tuple, element=element)
+    if any(not isinstance(x.sample, torch.Tensor) for x in items):
+        return Sym(value, UNKNOWN, pytype=tuple)
+    return sym(value, tuple(x.sample.detach().requires_grad_(create and _may_require(x.sample)) for x in items))
+
+
+def _may_require(sample: torch.Tensor) -> bool:
+    return sample.is_floating_point() or sample.is_complex()
+
+
+def check_sources(lo: Lowering, outputs: tuple[Arg, ...]) -> None:
+    """What comes into a segment that differentiates: leaves without hooks, and nothing that hands out tensors later."""
+    if not lo.differentiates:
+        return
+    (region,) = lo.builder.regions
+    needed = lo.builder.free_values(region, outputs)
+    tensors = [v for v in needed if isinstance(v.type, TensorType)]
+    ranges = {n.outputs[0] for n in lo.builder.guards if n.op is ops.BUILTIN}
+    others = {v for v in needed if not isinstance(v.type, (TensorType, HostType))} - ranges
+    reading = (n for n in region.nodes if n.op.name not in _WITHOUT_READING)
+    if any(not others.isdisjoint(inputs_of(node)) for node in reading):
+        raise refuse(lo, "a gradient is taken where tensors are read from objects at run time")
+    if any(v in lo.histories for v in tensors):
+        raise refuse(lo, "a gradient is taken through history from outside, or through a hook")
+    if tensors:
+        lo.check("leaves", tuple(tensors), "leaves without hooks", lo.span())
+
+
+def refuse(lo: Lowering, message: str) -> Unconvertible:
+    """The statements that differentiate run as they are."""
+    error = lo.refuse(codes.HISTORY, message, node=lo.differentiates[-1])
+    error.culprits = list(lo.differentiates)
+    return error
+
+
+def require_gradient(lo: Lowering, owner: Sym, args: list[Any]) -> Sym:
+    """``x.requires_grad_()`` of a tensor made in this transaction."""
+    if args and not (len(args) == 1 and isinstance(args[0], Known) and args[0].value is True):
+        raise lo.refuse_call(codes.METHOD, "Tensor.requires_grad_ with a flag")
+    if not (owner.fresh or _is_made_here(lo, owner)):
+        raise lo.refuse_call(codes.METHOD, "Tensor.requires_grad_ of a tensor from outside")
+    (value,) = lo.builder.emit(ops.METHOD_WRITE, "requires_grad_", (owner.value,), (), (TensorType(),), lo.span())
+    sample = owner.sample
+    if isinstance(sample, torch.Tensor) and _may_require(sample):
+        with torch.inference_mode(False):
+            sample.requires_grad_()  # what else is known of this tensor is known by this sample
+    return Sym(value, sample, fresh=owner.fresh, pytype=torch.Tensor)
+
+
+def _is_made_here(lo: Lowering, owner: Sym) -> bool:
+    """Whether a tensor is an object of its own, though it may share memory."""
+    makers = (node for region in lo.builder.regions for node in region.nodes if owner.value in node.outputs)
+    return any(node.op is ops.METHOD and node.target in ("detach", "clone") for node in makers)
