@@ -78,16 +78,17 @@ def digit_batches(digits: Digits, steps: int) -> list[Batch]:
 
 def load_text() -> str:
     """Source text of the standard library, of the same length on every version of Python."""
-    return "".join(_module_text(name) for name in TEXT_MODULES)
+    return "".join(source_of(name)[:CHARACTERS_PER_MODULE] for name in TEXT_MODULES)
 
 
-def _module_text(name: str) -> str:
+def source_of(name: str) -> str:
+    """The source text of a module of the standard library."""
     spec = importlib.util.find_spec(name)
     loader = spec.loader if spec is not None else None
     text = loader.get_source(name) if isinstance(loader, InspectLoader) else None
     if text is None or len(text) < CHARACTERS_PER_MODULE:
         raise DataError(f"the source of the standard module {name!r} can't be read in this installation of Python")
-    return text[:CHARACTERS_PER_MODULE]
+    return text
 
 
 def encode(text: str) -> Tensor:

@@ -111,6 +111,7 @@ class CompiledFunction:
         self.conversion_seconds = 0.0
         self._profiles_due = self.options.warmup
         self._relaxing = False
+        self._owes_profile = False  # a part of a call that had to be finished eagerly went unseen
         self._parsed: parse.ParsedFunction | None = None
 
     # ---- calls that no specialisation took
@@ -320,6 +321,14 @@ class CompiledFunction:
                 what = f"the assumption at {site} failed" + (f"\n  {span}: {span.text()}" if span is not None else "")
             raise StrictError(f"{self.name} has finished this call eagerly, all its effects included: {what}")
 
+    def observed(self, function: Any) -> Any:
+        """The user's function, to be profiled while it finishes a call; else the next call is."""
+        code = None if self._parsed is None else self._parsed.code
+        if getattr(function, "__code__", None) is not code:
+            self._owes_profile = True
+            return function
+        return self._instrumenter.twin(function)
+
     @property
     def profiling_faults(self) -> Mapping[str, str]:
         """The functions whose profiling failed by a fault of ours, with the error; they ran as they are."""
@@ -356,7 +365,8 @@ class CompiledFunction:
         """Drop a specialisation whose assumption was false; the next call converts again."""
         if variant in self.variants:
             self._drop(variant)
-            self._profiles_due = 0
+            self._profiles_due = 1 if self._owes_profile else 0
+            self._owes_profile = False
             self._relaxing = True
 
     def _discard_stillborn(self, variant: Variant) -> None:

@@ -35,6 +35,9 @@ class Owner(Protocol):
     def failed(self, variant: Variant, site: str | None, error: Exception, twin_succeeded: bool, place: str) -> None:
         """A transaction was rolled back and its eager twin has run."""
 
+    def observed(self, function: Any) -> Any:
+        """The user's function with recording woven in; what is no such function, as it is."""
+
 
 class Variant:
     """A specialisation with its counters; ``hits`` counts the calls it took, also those it had to finish eagerly."""
@@ -71,6 +74,11 @@ class Variant:
         self.fallbacks += 1
         span = self._failing_span(error)
         self._owner.failed(self, site, error, twin_succeeded, "" if span is None else str(span))
+
+    def observed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The rest of a call whose transaction was rolled back, as it is run."""
+        observed: Callable[..., Any] = self._owner.observed(function)
+        return observed
 
     def _failing_span(self, error: Exception) -> Span | None:
         """The user's line that the emitted code was at when the error was raised."""

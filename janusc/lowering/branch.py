@@ -170,8 +170,9 @@ def cond(
     going = examples.outcomes(lo, predicate) if lo.worlds.active else {}
     for direction, side in ((True, then), (False, orelse)):
         try:
-            sides.append(lower_side(lo, going, direction, side))
-        except Unreached as found:
+            sides.append(lower_side(lo, predicate, going, direction, side))
+        except Unconvertible as error:
+            found = unreached(lo, error, going, direction)
             lo.rewind(point)
             lo.check("false" if direction else "true", (predicate.value,), found.site, lo.span())
             with examples.narrowed(lo, going, not direction):
@@ -201,11 +202,25 @@ def cond(
     return result
 
 
+def unreached(lo: Lowering, error: Unconvertible, going: Mapping[int, bool], direction: bool) -> Unreached:
+    """Why a side is taken not to be taken: it can't be converted, and no activation at hand goes there."""
+    if isinstance(error, Unreached):
+        return error
+    site = lo.site(lo.node, f"side {direction}")
+    everywhere = lo.worlds.active <= going.keys()
+    if not lo.routines or not everywhere or direction in going.values() or lo.profile.is_refuted(site):
+        raise error
+    return Unreached(error.diagnostic, site)
+
+
 def lower_side(
-    lo: Lowering, going: Mapping[int, bool], direction: bool, side: Callable[[], Any]
+    lo: Lowering, predicate: Sym, going: Mapping[int, bool], direction: bool, side: Callable[[], Any]
 ) -> tuple[Region, dict[Any, Any], Any]:
     """One side in a region of its own, and what it leaves in the store."""
     region = lo.builder.open_region()
+    if direction and predicate.value in lo.worlds.tested:
+        value, cls = lo.worlds.tested[predicate.value]
+        lo.worlds.claims[value] = cls, region
     try:
         with examples.narrowed(lo, going, direction):
             result = side()

@@ -7,6 +7,7 @@ dictionaries of the classes that the user wrote. Torch's own classes are taken a
 
 from __future__ import annotations
 
+import ast
 import collections
 import types as pytypes
 import weakref
@@ -22,7 +23,12 @@ from janusc.lowering.lowering import Lowering
 from janusc.typeinfer import callees
 
 MISSING: Any = object()
-_PLAIN_LOOKUPS = (pytypes.SimpleNamespace, BaseException, tuple)  # written in C, and look up attributes as object does
+_PLAIN_LOOKUPS = (
+    pytypes.SimpleNamespace,
+    BaseException,
+    tuple,
+    ast.AST,
+)  # written in C, and look up attributes as object does
 
 
 def class_lookup(cls: type, name: str) -> Any:

@@ -12,10 +12,11 @@ so that on either side only those are left that go there, and what all of them a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import gast
 import torch
 
 from janusc.lowering.abstract import UNKNOWN, Known, Live, Sym
@@ -25,8 +26,10 @@ from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS
 from janusc.lowering.worlds import NO_EXAMPLE
 from janusc.typeinfer import transfer
+from janusc.types import ANY, HostType, TupleType
 
 _CONTAINERS = (list, tuple, dict)
+_CONTAINER_NAMES = {cls.__name__: cls for cls in _CONTAINERS}
 _MOST_ITEMS = 32
 
 
@@ -86,18 +89,34 @@ def note_merged(lo: Lowering, value: Value, going: Mapping[int, bool], then: Any
         lo.worlds.note(value, {w: (a if way else b)[w] for w, way in going.items() if w in (a if way else b)})
 
 
-def enter_items(lo: Lowering, iterable: Any, item: Value) -> None:
-    """In the body of a loop there is a world for each iteration, in which the item is an item of the example."""
-    held = {}
-    for world, container in of(lo, iterable).items():
-        if type(container) in _CONTAINERS:
-            for example in list(container)[:_MOST_ITEMS]:
-                inner = lo.worlds.spawn(world)
-                if inner is not None:
-                    held[inner] = example
-    lo.worlds.note(item, held)
-    if held:
-        lo.worlds.active = frozenset(held)
+def enter_items(lo: Lowering, columns: Sequence[tuple[Any, Value]]) -> None:
+    """In the body of a loop there is a world for each iteration, in which each item is one of its container's example.
+
+    ``columns``: the containers that are gone through together, and the item of each.
+    """
+    held: dict[Value, dict[int, Any]] = {item: {} for _, item in columns}
+    found = [_containers(lo, iterable) for iterable, _ in columns]
+    for world in dict.fromkeys(w for containers in found for w in containers):
+        rows = [list(containers.get(world, ()))[:_MOST_ITEMS] for containers in found]
+        for index in range(max(map(len, rows))):
+            inner = lo.worlds.spawn(world)
+            for (_, item), row in zip(columns, rows):
+                if inner is not None and index < len(row):
+                    held[item][inner] = row[index]
+    for item, examples in held.items():
+        lo.worlds.note(item, examples)
+    inside = frozenset(w for examples in held.values() for w in examples)
+    nobody = any(found) and not any(c for containers in found for c in containers.values())
+    if inside or nobody:
+        lo.worlds.active = inside
+
+
+def _containers(lo: Lowering, iterable: Any) -> dict[int | None, Any]:
+    """The examples of what a loop goes through; outside all worlds there is the call at hand."""
+    found: dict[int | None, Any] = dict(of(lo, iterable).items())
+    if isinstance(iterable, Live) and not lo.worlds.active:
+        found[None] = iterable.sample
+    return {world: c for world, c in found.items() if type(c) in _CONTAINERS}
 
 
 # ---- kinds
@@ -109,29 +128,67 @@ def settle(lo: Lowering, abstract: Any) -> Any:
         return abstract
     worlds = lo.worlds
     if abstract.value not in worlds.examples:
-        return abstract
+        return expected(lo, abstract)
     known = worlds.settled.get(abstract.value)
     if known is not None and any(region is known[1] for region in lo.builder.regions):
         return known[0]
-    examples = list(of(lo, abstract).values()) or list(worlds.examples[abstract.value].values())
+    examples = list(of(lo, abstract).values())
+    if not examples and claimed(lo, abstract.value) is not None:
+        return expected(lo, abstract)
+    examples = examples or list(worlds.examples[abstract.value].values())
     classes = {type(e) for e in examples}
     site = lo.site(lo.node, "type") if lo.node is not None else ""
-    if len(classes) != 1 or not site or lo.profile.is_refuted(site):
+    if len(classes) != 1 or not site or lo.profile.is_refuted(site) or lo.profile.type_at(lo.site(lo.node)) == ANY:
         return abstract
-    settled = _assert_type(lo, abstract, examples[0], site)
-    worlds.settled[abstract.value] = settled, lo.builder.regions[-1]
+    return _assert_type(lo, abstract, type(examples[0]), examples[0], site)
+
+
+def expected(lo: Lowering, abstract: Sym) -> Any:
+    """A value that no world has an example of: of the class it was tested for, or of the type it had in other calls."""
+    from janusc.lowering.lower_torch import sample_from_type
+
+    if not lo.routines or not isinstance(lo.node, (gast.Attribute, gast.Name)):
+        return abstract
+    known = lo.worlds.settled.get(abstract.value)
+    if known is not None and any(region is known[1] for region in lo.builder.regions):
+        return known[0]
+    site = lo.site(lo.node, "type")
+    if lo.profile.is_refuted(site):
+        return abstract
+    cls = claimed(lo, abstract.value)
+    if cls is not None:
+        return _assert_type(lo, abstract, cls, UNKNOWN, site)
+    seen = lo.profile.type_at(lo.site(lo.node))
+    name = seen.name if isinstance(seen, HostType) else getattr(seen, "host", None)
+    if name == "NoneType":
+        return _assert_type(lo, abstract, type(None), None, site)
+    if isinstance(seen, TupleType) or name in _CONTAINER_NAMES:
+        return _assert_type(lo, abstract, _CONTAINER_NAMES.get(str(name), tuple), UNKNOWN, site)
+    sample = sample_from_type(seen)
+    return abstract if sample is UNKNOWN else _assert_type(lo, abstract, type(sample), sample, site)
+
+
+def claimed(lo: Lowering, value: Value) -> type | None:
+    """The class that a value was tested for, and found of, on the way here."""
+    claim = lo.worlds.claims.get(value)
+    return claim[0] if claim is not None and any(r is claim[1] for r in lo.builder.regions) else None
+
+
+def _assert_type(lo: Lowering, abstract: Sym, cls: type, example: Any, site: str) -> Any:
+    settled = _of_type(lo, abstract, cls, example, site)
+    lo.worlds.settled[abstract.value] = settled, lo.builder.regions[-1]
     return settled
 
 
-def _assert_type(lo: Lowering, abstract: Sym, example: Any, site: str) -> Any:
-    cls, value = type(example), abstract.value
+def _of_type(lo: Lowering, abstract: Sym, cls: type, example: Any, site: str) -> Any:
+    value = abstract.value
     if example is None:
         lo.check("is", (value, Const(None)), site, lo.span())
         return Known(None)
     if issubclass(cls, (torch.nn.Module, type)) or callable(example):
         return abstract
     if issubclass(cls, torch.Tensor):
-        if cls not in (torch.Tensor, torch.nn.Parameter):
+        if cls not in (torch.Tensor, torch.nn.Parameter) or example is UNKNOWN:
             return abstract
         try:
             sample: Any = transfer.stand_in(example)

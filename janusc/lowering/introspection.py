@@ -61,6 +61,8 @@ def note_isinstance(lo: Lowering, result: Sym, value: Any, classes: Any) -> Sym:
     if all(isinstance(c, type) for c in wanted) and all(map(decides_plainly, wanted)):
         found = {w: e for w, e in examples.of(lo, value).items() if has_plain_class(e)}
         lo.worlds.note(result.value, {w: issubclass(type(e), wanted) for w, e in found.items()})
+        if len(wanted) == 1 and isinstance(value, Sym):
+            lo.worlds.tested[result.value] = value.value, wanted[0]
     return result
 
 

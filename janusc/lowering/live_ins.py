@@ -38,6 +38,8 @@ def carry_over(lo: Lowering, name: str, held: Any) -> Any:
         return lift(lo, held.sample, lo.builder.parameter(), name)
     if isinstance(held, Known):
         return carry_known(lo, name, held)
+    if isinstance(held, Sym) and held.value in lo.open:
+        return lo.left_open(lo.builder.parameter(), name, lo.open[held.value][1])
     if isinstance(held, Sym):
         value = lo.builder.parameter(held.value.type)
         if held.is_tensor or (held.pytype is not None and held.pytype in SCALARS):

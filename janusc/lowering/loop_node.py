@@ -104,6 +104,8 @@ class Loop:
             from janusc.lowering.branch import _before
 
             initial = _before(self.lo, slot, {})
+        if isinstance(initial, Sym) and initial.value in self.lo.open:
+            initial = self.lo.lifted(initial.value)
         carried = Carried(slot, initial, None, UNKNOWN)
         if initial is Unbound:
             carried.unbound = True
@@ -210,8 +212,8 @@ class Loop:
             type_ = HostType("int") if type(item.sample) is int else sample_type(item.sample)
         value = lo.builder.value(type_)
         region.params.insert(0, value)
-        if has_examples(lo, self.iterable):
-            enter_items(lo, self.iterable, value)
+        if has_examples(lo, self.iterable) or isinstance(self.iterable, Live):
+            enter_items(lo, [(self.iterable, value)])
         if item is not None and self.is_container(self.iterable):
             assign(lo, self.node.target, typed_item(lo, value, item))
         elif isinstance(item, TupleV):
@@ -219,6 +221,8 @@ class Loop:
                 ops.UNPACK, "", (value,), (), tuple(sample_type(_item(x)) for x in item.items), lo.span()
             )
             sources = self.iterable.operands if isinstance(self.iterable, IterableV) else ()
+            if isinstance(self.iterable, IterableV) and self.iterable.kind in ("zip", "enumerate"):
+                enter_items(lo, list(zip(sources, parts[self.iterable.kind == "enumerate" :])))
             assign(lo, self.node.target, TupleV(tuple(self._parts(parts, item.items, sources))))
         else:
             assign(lo, self.node.target, self._part(value, item))

@@ -17,9 +17,11 @@ from janusc.lowering.branch import (
     truth,
 )
 from janusc.lowering.ir import Const
-from janusc.lowering.iterate import UNROLL_BUDGET, item_sample, static_items, unpack
+from janusc.lowering.iterate import UNROLL_BUDGET, static_items, unpack
 from janusc.lowering.loop_node import Loop
-from janusc.lowering.lowering import Lowering, Unconvertible, statement
+from janusc.lowering.lower_operator import is_mutated
+from janusc.lowering.lower_state import note_read
+from janusc.lowering.lowering import Lowering, Unconvertible, Unreached, statement
 from janusc.lowering.operands import emit
 from janusc.lowering.store import parts
 
@@ -49,7 +51,7 @@ def run_for(lo: Lowering, node: Any, iterable: Any) -> None:
     if lo.profile.trip_count(lo.site(node)) == "varies" and _is_uniform(lo, iterable):
         point = lo.mark()
         try:
-            Loop(lo, node, iterable, stop).lower()
+            keep_loop(lo, node, iterable, stop)
             return
         except Unconvertible:
             lo.rewind(point)
@@ -70,7 +72,19 @@ def run_for(lo: Lowering, node: Any, iterable: Any) -> None:
         raise lo.refuse(
             codes.ITERATION, f"{len(items)} iterations over different objects", "put the loop body into a function"
         )
-    Loop(lo, node, iterable, stop).lower()
+    keep_loop(lo, node, iterable, stop)
+
+
+def keep_loop(lo: Lowering, node: Any, iterable: Any, stop: str | None) -> None:
+    """The loop as a loop; one that no call has reached the inside of is assumed to have nothing to run over."""
+    point = lo.mark()
+    try:
+        Loop(lo, node, iterable, stop).lower()
+    except Unreached as found:
+        if not isinstance(iterable, (Sym, Live)):
+            raise
+        lo.rewind(point)
+        lo.check("empty", (iterable.value,), found.site, lo.span())
 
 
 def _is_uniform(lo: Lowering, iterable: Any) -> bool:
@@ -78,9 +92,10 @@ def _is_uniform(lo: Lowering, iterable: Any) -> bool:
     if isinstance(iterable, IterableV):
         lists = [x for x in iterable.operands if not isinstance(x, Known)]
         return iterable.kind not in ("view", "generated") and bool(lists) and all(_is_uniform(lo, x) for x in lists)
-    return (
-        isinstance(iterable, Live) and type(iterable.sample) in (list, tuple) and item_sample(lo, iterable) is not None
-    )
+    if not isinstance(iterable, Live) or type(iterable.sample) not in (list, tuple) or is_mutated(lo, iterable):
+        return False
+    note_read(lo, ("content", id(iterable.sample), ""), iterable)
+    return not any(issubclass(type(x), torch.nn.Module) for x in iterable.sample)
 
 
 @contextmanager

@@ -51,7 +51,7 @@ _NAMES = ("__name__", "__qualname__", "__module__", "__doc__")
 
 def get_attribute(lo: Lowering, owner: Any, name: str) -> Any:
     if isinstance(owner, Sym):
-        if owner.value in lo.worlds.examples and is_object(owner.pytype):
+        if (owner.value in lo.worlds.examples or lo.routines) and is_object(owner.pytype):
             return object_attribute(lo, owner, name)
         return symbolic_attribute(lo, owner, name)
     if isinstance(owner, Live):

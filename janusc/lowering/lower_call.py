@@ -40,7 +40,7 @@ from janusc.lowering.lower_expr import closure, display_items, static_dict
 from janusc.lowering.lower_state import check_once, module_entry, raw_attr, read, refuse_iterator
 from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
 from janusc.lowering.parts import PARAMETER_VIEWS, parameter_view
-from janusc.lowering.routine import Recursive, call_routine, function_key, is_same_function
+from janusc.lowering.routine import Recursive, call_routine, function_key, is_same_function, is_seen_recursive
 from janusc.typeinfer import callees, torch_table
 
 MAX_DEPTH = 40
@@ -65,6 +65,8 @@ def evaluate_call(lo: Lowering, node: Any) -> Any:
     special = call_special(lo, function, node)
     if special is not None:
         return special
+    if lo.open and is_users_own(function):
+        lo.kept_open.update(id(a) for a in node.args if isinstance(a, gast.Name))
     args = display_items(lo, node.args)
     kwargs: dict[str, Any] = {}
     for keyword in node.keywords:
@@ -74,6 +76,16 @@ def evaluate_call(lo: Lowering, node: Any) -> Any:
             raise lo.refuse(codes.RAISES, "a keyword argument is given twice")
         kwargs.update(given)
     return call(lo, function, args, kwargs)
+
+
+def is_users_own(function: Any) -> bool:
+    """Whether what is called is the user's code, which may do no more with an argument than hand it on."""
+    if isinstance(function, BoundV):
+        return is_users_own(function.function)
+    if isinstance(function, Live) and issubclass(type(function.sample), torch.nn.Module):
+        return not callees.is_torch_code(type(function.sample).forward.__code__)
+    is_function = isinstance(function, Live) and isinstance(function.sample, pytypes.FunctionType)
+    return isinstance(function, FunctionV) or (is_function and not function.fixed)
 
 
 def call(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -189,12 +201,15 @@ def is_routine(lo: Lowering, frame: Frame, args: list[Any]) -> bool:
         return True
     if frame.is_library or key in lo.inlined:
         return False
+    if is_seen_recursive(lo, frame.parsed, args[0] if args else None):
+        raise Recursive(key)
     caller: Frame | None = lo.frame
     while caller is not None:
         if is_same_function(caller.function, frame.function):
             module = getattr(args[0], "sample", None) if args else None
             nested = issubclass(type(module), torch.nn.Module) and getattr(caller.first, "sample", None) is not module
             if not nested:
+                lo.profile.recursive.add(frame.parsed.key)
                 raise Recursive(key)
         caller = caller.caller
     return False

@@ -14,11 +14,11 @@ import gast
 from janusc.diagnostics import Diagnostic
 from janusc.frontend import parse
 from janusc.lowering import codes
-from janusc.lowering.abstract import DictV, Frame, ListV, Live, Unbound
+from janusc.lowering.abstract import DictV, Frame, ListV, Live, Sym, Unbound
 from janusc.lowering.builder import Builder
 from janusc.lowering.ir import Arg, Value
 from janusc.lowering.store import Slot, Store, parts
-from janusc.lowering.worlds import Worlds
+from janusc.lowering.worlds import OUTSIDE, Worlds
 from janusc.registry import Registry
 from janusc.source import Span, span_of
 
@@ -58,6 +58,10 @@ class Lowering:
         self.node: Any = None
         self.statement: Any = None  # of the function itself, whatever it leads to
         self.grad = True
+        self.open: dict[
+            Value, tuple[str, Any, Any]
+        ] = {}  # parameters of which only a recursion may ask: see ``lifted``
+        self.kept_open: set[int] = set()  # the argument nodes that hand them on
         self.segment_site = ""  # where this segment starts; "" for the first one
         self.loop_depth = 0
         self.worlds = Worlds()
@@ -134,9 +138,27 @@ class Lowering:
         """The value, of the type that all its examples here have."""
         if not self.worlds.examples:
             return value
+        if self.open and isinstance(value, Sym) and value.value in self.open:
+            return value if id(self.node) in self.kept_open else self.lifted(value.value)
         from janusc.lowering.examples import settle
 
         return settle(self, value)
+
+    def left_open(self, value: Value, name: str, sample: Any) -> Sym:
+        """A parameter of which nothing is assumed before it is asked about."""
+        self.open[value] = name, sample, None
+        self.worlds.note(value, {OUTSIDE: sample})
+        return Sym(value)
+
+    def lifted(self, value: Value) -> Any:
+        """What an open parameter is in the call at hand, under a guard: more than handing it on is done with it."""
+        name, sample, known = self.open[value]
+        if known is None:
+            from janusc.lowering.operands import lift
+
+            known = lift(self, sample, value, name)
+            self.open[value] = name, sample, known
+        return known
 
     def stmt(self, node: Any) -> None:
         """The effect of a statement on the store and the graph."""

@@ -9,7 +9,7 @@ returns is of the type that the profile saw.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -17,18 +17,20 @@ import gast
 import torch
 
 from janusc.frontend import names
-from janusc.frontend.parse import ParsedFunction
+from janusc.frontend.parse import ParsedFunction, site
 from janusc.lowering import codes, examples, ops
 from janusc.lowering.abstract import UNKNOWN, Frame, Known, Live, Sym, TupleV
 from janusc.lowering.branch import freeze_containers, kind_of, reachable
 from janusc.lowering.builder import Region
+from janusc.lowering.classes import class_lookup
 from janusc.lowering.effects import acts
 from janusc.lowering.ir import Arg, Graph, Node, Value, walk
 from janusc.lowering.lower_state import check_once
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering, Unconvertible, Unreached
-from janusc.lowering.operands import SCALARS, escape, sample_type
+from janusc.lowering.operands import SCALARS, arg, escape, sample_type
 from janusc.lowering.store import own_dict
+from janusc.lowering.worlds import OUTSIDE
 from janusc.types import ANY, Constant, HostType, TensorType, TupleType, Type, join
 
 _MOST_PASSES = 24
@@ -125,15 +127,17 @@ def define(lo: Lowering, frame: Frame, arguments: Arguments) -> Any:
     constant = invariants(parsed.tree)
     outside = lo.worlds.active
     routine = Routine(name_of(parsed), frame.function, lo.builder.value(), [])
+    routine.result = None if lo.node is None else lo.profile.type_at(lo.site(lo.node))
     for name, value in arguments:
         routine.parameters.append(Parameter(name, value if name in constant else None))
-    first = lo.worlds.spawn(min(outside) if outside else None)
-    if first is None:
+    roots = new_worlds(lo, routine, arguments) if outside else {lo.worlds.spawn(): None}
+    first = {child: world for child, world in roots.items() if child is not None}
+    if not first:
         raise lo.refuse(codes.RECURSION, f"{routine.name} is one recursion too many in this conversion")
-    routine.worlds.add(first)
+    routine.worlds.update(first)
     for parameter, (_, value) in zip(routine.parameters, arguments):
         if parameter.fixed is None:
-            join_argument(lo, parameter, value, {first: min(outside)} if outside else {first: None})
+            join_argument(lo, parameter, value, first)
     freeze_containers(lo, [*seen_from(lo, frame), *(value for _, value in arguments)])
     given = [escape(lo, value) for p, (_, value) in zip(routine.parameters, arguments) if p.fixed is None]
     lo.routines.append(routine)
@@ -252,7 +256,7 @@ def new_worlds(lo: Lowering, routine: Routine, arguments: Arguments) -> dict[int
         if kind in routine.kinds:
             continue
         routine.kinds.add(kind)
-        child = lo.worlds.spawn()
+        child = lo.worlds.spawn(None if routine in lo.routines else world)
         if child is not None:
             new[child] = world
     if new:
@@ -280,6 +284,10 @@ def _signature(example: Any) -> Any:
 def join_argument(lo: Lowering, parameter: Parameter, value: Any, worlds: dict[int, Any]) -> bool:
     """Let a parameter also stand for this argument; whether that changed what is known of it."""
     if parameter.is_any:
+        return False
+    if not lo.worlds.active and lo.routines and kind_of(value) is None and not isinstance(value, Live):
+        if parameter.kind is not None:  # no activation at hand gets here, so nothing is to be learned
+            lo.check("type", (arg(lo, value), lo.builder.ref(parameter.kind)), lo.site(lo.node, "argument"), lo.span())
         return False
     shown = examples.has_examples(lo, value) or isinstance(value, (Known, Live))
     if parameter.kind is None and shown:
@@ -309,7 +317,7 @@ def _example(lo: Lowering, value: Any, world: int | None) -> Any:
     if isinstance(value, Live):
         return value.sample
     if world is None:  # the first call, from outside all worlds
-        return lo.worlds.examples.get(value.value, {}).get(0, UNKNOWN)
+        return lo.worlds.examples.get(value.value, {}).get(OUTSIDE, UNKNOWN)
     return examples.of(lo, value).get(world, UNKNOWN)
 
 
@@ -384,6 +392,40 @@ def is_collecting(node: Node) -> bool:
     return node.op is ops.METHOD_WRITE and node.target in ("append", "extend")
 
 
+def own_calls(tree: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """The calls by which a function calls itself by its own name, each with all that it gives by position."""
+    parameters = [p.id for p in [*tree.args.posonlyargs, *tree.args.args]]
+    own = getattr(tree, "name", None)  # a lambda has none
+    for node in gast.walk(tree):
+        if not isinstance(node, gast.Call):
+            continue
+        called = node.func.id if isinstance(node.func, gast.Name) else None
+        if isinstance(node.func, gast.Attribute) and node.func.attr == own:
+            yield node, [node.func.value, *node.args]
+        elif own in ("forward", "__call__") and parameters and called == parameters[0]:
+            yield node, [node.func, *node.args]
+        elif called is not None and called == own:
+            yield node, list(node.args)
+
+
+def is_seen_recursive(lo: Lowering, parsed: ParsedFunction, first: Any) -> bool:
+    """Whether a function has called itself in some call, if not in the one at hand; ``first`` is its first argument.
+
+    The method of a module that calls that of another one, which it holds, ends where the modules do.
+    """
+    if parsed.key in lo.profile.recursive:
+        return True
+    cls = type(getattr(first, "sample", None))
+    is_method = getattr(class_lookup(cls, parsed.name), "__code__", None) is parsed.code
+    for node, given in own_calls(parsed.tree):
+        by_name = isinstance(node.func, gast.Name) and node.func.id == parsed.name
+        of_itself = bool(given) and isinstance(given[0], gast.Name) and given[0].id == parsed.parameters[0]
+        if by_name or (is_method and (of_itself or not issubclass(cls, torch.nn.Module))):
+            if lo.profile.type_at(site(parsed, node)) is not None:
+                return True
+    return False
+
+
 def invariants(tree: Any) -> frozenset[str]:
     """The parameters that every call of the function by its own name hands on as they are."""
     parameters = [p.id for p in [*tree.args.posonlyargs, *tree.args.args]]
@@ -391,18 +433,7 @@ def invariants(tree: Any) -> frozenset[str]:
     rebound = {n.id for n in gast.walk(tree) if isinstance(n, gast.Name) and not isinstance(n.ctx, kept)}
     same = set(parameters) - rebound
     calls = 0
-    own = getattr(tree, "name", None)  # a lambda has none
-    for node in gast.walk(tree):
-        if not isinstance(node, gast.Call):
-            continue
-        given: list[Any] = list(node.args)
-        called = node.func.id if isinstance(node.func, gast.Name) else None
-        if isinstance(node.func, gast.Attribute) and node.func.attr == own:
-            given = [node.func.value, *given]
-        elif own in ("forward", "__call__") and called == parameters[0]:
-            given = [node.func, *given]
-        elif called is None or called != own:
-            continue
+    for node, given in own_calls(tree):
         calls += 1
         keywords = {k.arg: k.value for k in node.keywords}
         for index, name in enumerate(parameters):

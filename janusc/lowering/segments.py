@@ -38,12 +38,14 @@ from janusc.lowering.ir import FUNCTION, Arg, Chain, Graph, HostRange, Segment
 from janusc.lowering.live_ins import after_host, assigned_types, carry_over
 from janusc.lowering.lower_autograd import check_sources
 from janusc.lowering.lower_match import taken
+from janusc.lowering.lower_object import is_object
 from janusc.lowering.lowering import Lowering, Unconvertible
 from janusc.lowering.operands import SCALARS, arg, escape, lift, realise, sample_type
-from janusc.lowering.routine import call_routine, invariants
+from janusc.lowering.routine import Recursive, call_routine, invariants, is_seen_recursive
 from janusc.lowering.store import parts
+from janusc.lowering.worlds import OUTSIDE
 from janusc.lowering.worth import hands_on_tensor, is_worth
-from janusc.types import HostType
+from janusc.types import ANY, HostType
 
 
 @dataclass(frozen=True)
@@ -197,14 +199,26 @@ class Walk:
         if self.function in self.recursive:
             self.call_itself(live)
             return
+        first = Known(None) if not self.arguments else Live(value, next(iter(self.arguments.values())))
+        if self.function not in self.inlined and is_seen_recursive(lo, self.parsed, first):
+            raise Recursive(self.function)
         for name in self.parsed.parameters:
             sample = self.arguments[name]
             if name in self._star_parameters():
                 lo.bind(name, self.star(name, sample))
             else:
-                parameter = builder.parameter(sample_type(sample))
-                lo.bind(name, lift(lo, sample, parameter, name))
+                lo.bind(name, self.parameter(name, sample))
         lo.node = None
+
+    def parameter(self, name: str, sample: Any) -> Any:
+        """A parameter; an object of a class that varies from call to call may be left to a recursion to ask about."""
+        lo = self.lo
+        value = lo.builder.parameter(sample_type(sample))
+        place = next(p for p in names.parameter_nodes(self.parsed.tree.args) if p.id == name)
+        seen = lo.profile.type_at(lo.site(place, "Parameter"))
+        if seen != ANY or not (is_object(type(sample)) or type(sample) in (list, tuple)):
+            return lift(lo, sample, value, name)
+        return lo.left_open(value, name, sample)
 
     def call_itself(self, function: Live) -> None:
         """All of a recursive function is a call of it, with arguments of which nothing is assumed beforehand."""
@@ -215,7 +229,7 @@ class Walk:
         given = {}
         for name in self.parsed.parameters:
             value, sample = lo.builder.parameter(), self.arguments[name]
-            lo.worlds.note(value, {0: sample})
+            lo.worlds.note(value, {OUTSIDE: sample})
             given[name] = lift(lo, sample, value, name) if name in constant else Sym(value)
         lo.worlds.settled.clear()
         lo.node = None

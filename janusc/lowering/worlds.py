@@ -9,6 +9,8 @@ from janusc.lowering.ir import Value
 
 _MOST_WORLDS = 400
 NO_EXAMPLE: Any = object()
+OUTSIDE = 0
+"""Stands for the call at hand itself, which all worlds are inside of."""
 
 
 class Worlds:
@@ -20,6 +22,10 @@ class Worlds:
         self.parents: dict[int, int] = {}
         self.examples: dict[Value, dict[int, Any]] = {}
         self.settled: dict[Value, tuple[Any, Any]] = {}  # what was asserted of a value, and the region it was in
+        self.tested: dict[Value, tuple[Value, type]] = {}  # tests for the class of a value, by their outcome
+        self.claims: dict[
+            Value, tuple[type, Any]
+        ] = {}  # the class that a value was tested for, and the region it is in
 
     def spawn(self, parent: int | None = None) -> int | None:
         """A new world, seen from inside another one; None where there are enough of them."""
@@ -45,4 +51,4 @@ class Worlds:
             if at in found:
                 return found[at]
             at = self.parents.get(at)
-        return NO_EXAMPLE
+        return found.get(OUTSIDE, NO_EXAMPLE)

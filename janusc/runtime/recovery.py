@@ -24,6 +24,9 @@ class Listener(Protocol):
     def failed(self, site: str | None, error: Exception, twin_succeeded: bool) -> None:
         """A body was rolled back because of ``error``, and its eager twin has run."""
 
+    def observed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """What to run eagerly instead of ``function``, so that something is learned of a way that was not expected."""
+
 
 class Rest:
     """What an executable returns for a call that it rolled back: how to finish it, or the interrupt to raise.
@@ -62,6 +65,8 @@ class Rest:
                 _forget_locals(trace)
                 raise error
             site = error.site if isinstance(error, Deopt) else None
+            if listener is not None and site is not None:
+                resume = listener.observed(resume)
             try:
                 if gave_warning(error):
                     with uncounted_warnings():  # torch has counted the one that was not shown

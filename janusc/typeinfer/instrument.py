@@ -191,8 +191,21 @@ class _Weaver(gast.NodeTransformer):  # type: ignore[misc]
 
     def visit_GeneratorExp(self, node: Any) -> Any:
         """Only what is evaluated at once: the generator may outlive the call, and must not hold a probe then."""
-        node.generators[0].iter = self.visit(node.generators[0].iter)
+        first = node.generators[0]
+        first.iter = self._counted(node, self.visit(first.iter))
         return node
+
+    def _comprehension(self, node: Any) -> Any:
+        node = self.generic_visit(node)
+        for generator in node.generators:
+            generator.iter = self._counted(node, generator.iter)
+        return node
+
+    visit_ListComp = visit_SetComp = visit_DictComp = _comprehension
+
+    def _counted(self, node: Any, iterable: Any) -> Any:
+        """What a comprehension runs over, whose length is the trip count of the loop that it stands for."""
+        return _probe("_jc_counted", iterable, _text(parse.site(self.parsed, node, "For"), iterable), iterable)
 
     def visit_comprehension(self, node: Any) -> Any:
         node.iter = self.visit(node.iter)
@@ -229,11 +242,27 @@ class _Weaver(gast.NodeTransformer):  # type: ignore[misc]
         site = _text(parse.site(self.parsed, node), node)
         name = node.func.id if isinstance(node.func, gast.Name) else ""
         if name not in _KEPT_CALLEES:
-            node.func = _probe("_jc_callee", node.func, self.visit(node.func))
+            node.func = _probe("_jc_callee", node.func, self._called(node.func))
         node.args = [self._argument(argument, name in _USE_UP) for argument in node.args]
+        if name == "isinstance" and node.args and isinstance(node.args[0], gast.Name):
+            (asked, *rest) = node.args
+            node.args = [_probe("_jc_seen", asked, _text(parse.site(self.parsed, asked), asked), asked), *rest]
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)
         return _probe("_jc_seen", node, site, node)
+
+    def _called(self, node: Any) -> Any:
+        if not isinstance(node, gast.Attribute):
+            return self.visit(node)
+        node.value = self.visit(node.value)
+        return node
+
+    def visit_Attribute(self, node: Any) -> Any:
+        """What is read, but not what is called."""
+        node.value = self.visit(node.value)
+        if not isinstance(node.ctx, gast.Load):
+            return node
+        return _probe("_jc_seen", node, _text(parse.site(self.parsed, node), node), node)
 
     def _argument(self, node: Any, used_up: bool) -> Any:
         return self.generic_visit(node) if used_up and isinstance(node, gast.GeneratorExp) else self.visit(node)

@@ -18,6 +18,7 @@ from janusc.typeinfer import callees
 from janusc.typeinfer.profile import Profile
 from janusc.types import HostType, Type, type_name, type_of
 
+_SIZED = (list, tuple, dict, set, range, str)
 Twin = Callable[[types.FunctionType], Callable[..., Any]]
 
 
@@ -43,6 +44,7 @@ class Recorder:
             "_jc_enter": self.enter,
             "_jc_tick": self.tick,
             "_jc_leave": self.leave,
+            "_jc_counted": self.counted,
             "_jc_seen": self.seen,
             "_jc_callee": self.callee,
         }
@@ -65,6 +67,12 @@ class Recorder:
         trips, handled = self._loops.stack.pop()
         if sys.exc_info()[1] is handled:
             self.profile.trips(site, trips[0])
+
+    def counted(self, site: str, iterable: Any) -> Any:
+        """The iterable itself; where it has a length that nobody's code gives, that counts as trips."""
+        if type(iterable) in _SIZED:
+            self.profile.trips(site, len(iterable))
+        return iterable
 
     def seen(self, site: str, value: Any) -> Any:
         """The value itself; records its type."""

@@ -35,6 +35,7 @@ class Profile:
         self._outcomes: dict[str, frozenset[bool]] = {}
         self._trips: dict[str, Trips] = {}
         self._refuted: set[str] = set()
+        self.recursive: set[str] = set()  # the keys of functions that a conversion found to call themselves
         self._calls = 0
 
     @property

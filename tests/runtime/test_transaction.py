@@ -199,6 +199,9 @@ def test_recovery_tells_the_listener_with_the_trace_and_then_lets_go():
     traces = []
 
     class Listener:
+        def observed(self, function):
+            return function
+
         def failed(self, site, error, twin_succeeded):
             traces.append((site, error.__traceback__ is not None, twin_succeeded))
 
