@@ -65,8 +65,8 @@ def evaluate_call(lo: Lowering, node: Any) -> Any:
     special = call_special(lo, function, node)
     if special is not None:
         return special
-    if lo.open and is_users_own(function):
-        lo.kept_open.update(id(a) for a in node.args if isinstance(a, gast.Name))
+    if lo.worlds.examples and is_users_own(function):
+        lo.handed_on.update(id(a) for a in node.args if isinstance(a, (gast.Name, gast.Attribute)))
     args = display_items(lo, node.args)
     kwargs: dict[str, Any] = {}
     for keyword in node.keywords:

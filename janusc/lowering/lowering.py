@@ -61,7 +61,7 @@ class Lowering:
         self.open: dict[
             Value, tuple[str, Any, Any]
         ] = {}  # parameters of which only a recursion may ask: see ``lifted``
-        self.kept_open: set[int] = set()  # the argument nodes that hand them on
+        self.handed_on: set[int] = set()  # the arguments of calls of user code, of which nothing need be known yet
         self.segment_site = ""  # where this segment starts; "" for the first one
         self.loop_depth = 0
         self.worlds = Worlds()
@@ -138,8 +138,10 @@ class Lowering:
         """The value, of the type that all its examples here have."""
         if not self.worlds.examples:
             return value
+        if id(self.node) in self.handed_on:
+            return value
         if self.open and isinstance(value, Sym) and value.value in self.open:
-            return value if id(self.node) in self.kept_open else self.lifted(value.value)
+            return self.lifted(value.value)
         from janusc.lowering.examples import settle
 
         return settle(self, value)

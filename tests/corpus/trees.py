@@ -106,7 +106,7 @@ def a_batch_of_trees():
         return torch.stack([model(t) for t in trees]) * torch.tensor(weights)
 
     trees = forest(count=20)
-    batches = [trees[i : i + n] for i, n in enumerate((1, 3, 2, 4))]
+    batches = [trees[i : i + n] for i, n in enumerate((1, 3, 2, 4, 1))]
     return total, [(b, [0.5 * len(b)] * len(b)) for b in batches], model
 
 
