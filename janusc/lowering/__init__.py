@@ -27,6 +27,7 @@ Files in reading order:
     worlds          the activations and iterations that the call at hand leads to
     lowering        the state of one lowering, and the dispatch over node kinds
     examples        what run-time values are in those worlds, and what all of them agree on
+    kinds           what is done for each kind of a value
     lower_stmt      statements
     assign          targets: names, unpacking, attributes, items, del
     branch          branches: one way under an assert, or both as a cond

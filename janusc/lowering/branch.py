@@ -31,6 +31,7 @@ from janusc.lowering.builder import Region
 from janusc.lowering.classes import MODULE_CONTAINERS, check_lacks, class_lookup
 from janusc.lowering.inert import is_inert
 from janusc.lowering.ir import Arg, Const, Value
+from janusc.lowering.kinds import ChoiceV, is_code, note_kinds
 from janusc.lowering.lowering import Lowering, Unconvertible, Unreached, expression, statement
 from janusc.lowering.operands import SCALARS, check_bound, escape, is_plain, realise, sample_type
 from janusc.lowering.store import own_dict, parts
@@ -97,10 +98,15 @@ def decide(lo: Lowering, node: Any, predicate: Sym, statement: Any = None) -> bo
         (direction,) = seen
     elif not seen and isinstance(statement, gast.If) and _raises(statement.body) != _raises(statement.orelse):
         direction = not _raises(statement.body)
-    if direction is None or len(seen) > 1 or lo.profile.is_refuted(site):
+    if direction is None or len(seen) > 1 or lo.profile.is_refuted(site) or goes_both_ways(lo, predicate):
         return None
     assume(lo, predicate, direction, site)
     return direction
+
+
+def goes_both_ways(lo: Lowering, predicate: Sym) -> bool:
+    """Whether a test of the kind of a value, such as that it is None, tells kinds apart that were both seen."""
+    return not lo.routines and len(set(examples.outcomes(lo, predicate).values())) > 1
 
 
 def _raises(block: Any) -> bool:
@@ -109,6 +115,9 @@ def _raises(block: Any) -> bool:
 
 def assume(lo: Lowering, predicate: Sym, direction: bool, site: str) -> None:
     lo.assume("true" if direction else "false", (predicate.value,), site, lo.span())
+    going = examples.outcomes(lo, predicate)
+    if direction in going.values() and not lo.routines:  # from here on, in this region
+        lo.worlds.active = frozenset(w for w in lo.worlds.active if going.get(w, direction) is direction)
 
 
 def specialise(lo: Lowering, node: Any, predicate: Sym, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
@@ -183,7 +192,7 @@ def cond(
     slots = [s for s in slots if s[0] != "local" or s[1] <= last_frame]
     if [s for s in _made(left, before) if s in right] != [s for s in _made(right, before) if s in left]:
         raise lo.refuse(codes.PARTIAL_WRITE, "what is assigned is in another order on each path")
-    merge = Merge(lo, first, second, objects, going)
+    merge = Merge(lo, first, second, objects, going, predicate)
     for slot in slots:
         merged = merge.values(
             left[slot] if slot in left else _before(lo, slot, before),
@@ -271,8 +280,10 @@ def _is_kept_elsewhere(obj: Any, name: str) -> bool:
 class Merge:
     """Joins what two sides left behind; the outputs of the ``cond`` pile up here."""
 
-    def __init__(self, lo: Lowering, first: Region, second: Region, objects: bool, going: Mapping[int, bool]) -> None:
-        self.lo, self.objects, self.going = lo, objects, going
+    def __init__(
+        self, lo: Lowering, first: Region, second: Region, objects: bool, going: Mapping[int, bool], predicate: Sym
+    ) -> None:
+        self.lo, self.objects, self.going, self.predicate = lo, objects, going, predicate
         self.regions = (first, second)
         self.outputs: list[Value] = []
         self.pairs: list[tuple[Arg, Arg]] = []
@@ -308,12 +319,16 @@ class Merge:
             type_ = TensorType()
         outer = self.lo.builder.value(type_)
         examples.note_merged(self.lo, outer, self.going, a, b)
+        if pytype is None:
+            note_kinds(self.lo, outer, a, b)
         self.outputs.append(outer)
         self.pairs.append((args[0], args[1]))
         unbound = any(v is Unbound or (isinstance(v, Sym) and v.maybe_unbound) for v in (a, b))
         fresh = all(isinstance(v, Sym) and v.fresh or isinstance(v, Known) for v in (a, b))
         element = next((v.element for v in (a, b) if isinstance(v, Sym) and v.element is not None), None)
         plain = all(v is not Unbound and is_plain(v) for v in (a, b))
+        if is_code(self.lo, a) and is_code(self.lo, b):
+            return ChoiceV(outer, UNKNOWN, predicate=self.predicate, then=a, orelse=b)
         return Sym(outer, sample, fresh=fresh, pytype=pytype, maybe_unbound=unbound, element=element, plain=plain)
 
     def _escape(self, region: Region, value: Any) -> Arg:

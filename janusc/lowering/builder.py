@@ -90,6 +90,12 @@ class Builder:
         """Whether a value is known to the whole segment, and not to a region alone."""
         return value in self.early or any(value in node.outputs for node in self.regions[0].nodes)
 
+    def is_within(self, value: Value) -> bool:
+        """Whether a value is known where the walk is."""
+        if value in self.early:
+            return True
+        return any(value in r.params or any(value in n.outputs for n in r.nodes) for r in self.regions)
+
     def guard(self, op: Op, target: str, args: tuple[Arg, ...], type_: Type = ANY, span: Span | None = None) -> Value:
         """A read in the guards; returns its value."""
         out = self.value(type_)

@@ -74,8 +74,9 @@ def _is_harmless(value: Any) -> bool:
 
 
 def note_identity(lo: Lowering, result: Any, name: str, left: Any, right: Any) -> Any:
-    """Note how ``left is right`` goes where one of them is None."""
-    if lo.worlds.active and any(isinstance(x, Known) and x.value is None for x in (left, right)):
+    """Note how ``left is right`` goes where one of them is None, or a class."""
+    fixed = [x.value for x in (left, right) if isinstance(x, Known)]
+    if lo.worlds.active and any(x is None or isinstance(x, type) for x in fixed):
         a, b = of(lo, left), of(lo, right)
         same = name == "is_"
         lo.worlds.note(result.value, {w: (a[w] is b[w]) is same for w in a.keys() & b.keys()})

@@ -93,6 +93,10 @@ def _is_instance(lo: Lowering, pytype: type, cls: type) -> bool:
 @builtin(type)
 def lower_type(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     pytype = exact_type(args[0]) if len(args) == 1 else None
+    if pytype is None and len(args) == 1 and isinstance(args[0], Sym):
+        result = Sym(lo.builder.one(ops.BUILTIN, "type", arg(lo, args[0]), span=lo.span()))
+        lo.worlds.note(result.value, {w: type(e) for w, e in examples.of(lo, args[0]).items()})
+        return result
     if pytype is None:
         raise lo.refuse_call(codes.OPAQUE_CALL, "type of a value that varies")
     return Known(pytype)

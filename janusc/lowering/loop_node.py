@@ -7,7 +7,7 @@ carried as a value of no fixed kind.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -29,6 +29,7 @@ from janusc.lowering.builder import Region
 from janusc.lowering.examples import enter_items, has_examples
 from janusc.lowering.ir import Arg, Const, Tup, Value
 from janusc.lowering.iterate import item_sample, live_sequence
+from janusc.lowering.kinds import note_kinds
 from janusc.lowering.lower_state import find_slot
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import escape, sample_type, sym, typed_item
@@ -51,6 +52,7 @@ class Carried:
     unbound: bool = False
     width: tuple[Any, ...] | None = None  # the parts of a tuple carried item by item
     value: Value | None = None
+    kinds: list[Any] = field(default_factory=list)  # where it is of several: values of each
 
     def type(self) -> Any:
         if self.kind in (torch.Tensor, torch.nn.Parameter):
@@ -138,8 +140,8 @@ class Loop:
         before, last_frame = lo.store.snapshot(), lo.frames
         region = lo.builder.open_region()
         lo.loop_depth += 1
-        params = self.open(region)
         outer = lo.worlds.active
+        params = self.open(region)
         try:
             if item is not None or self.iterable is not None:
                 self.bind_item(region, item)
@@ -195,6 +197,8 @@ class Loop:
         return values
 
     def abstract(self, c: Carried, value: Value) -> Any:
+        if c.kind is type(None) and not c.unbound:
+            return Known(None)
         if c.width is not None:
             sample: Any = tuple(
                 getattr(x, "value", None) if isinstance(x, Known) else getattr(x, "sample", UNKNOWN) for x in c.width
@@ -203,6 +207,8 @@ class Loop:
                 sample = UNKNOWN
             return Sym(value, sample, pytype=tuple, maybe_unbound=c.unbound)
         element = c.element
+        if c.kind is None and c.kinds:
+            note_kinds(self.lo, value, *c.kinds)
         return Sym(value, c.sample, fresh=c.fresh, pytype=c.kind, element=element, maybe_unbound=c.unbound)
 
     def bind_item(self, region: Region, item: Any) -> None:
@@ -308,6 +314,7 @@ class Loop:
         elif c.kind is not None and kind is not c.kind:
             held = Sym(c.value or self.lo.builder.value(), c.sample, pytype=c.kind)
             c.sample, c.kind = merged_kind(held, value)
+            c.kinds.extend((c.initial, value))
             widened = True
         elif self.items_vary(c, value):
             c.width, c.sample, widened = None, UNKNOWN, True

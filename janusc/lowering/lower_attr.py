@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import types as pytypes
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -37,6 +38,7 @@ from janusc.lowering.classes import (
 )
 from janusc.lowering.inert import is_plain_enum
 from janusc.lowering.ir import Const
+from janusc.lowering.kinds import ChoiceV, by_kind, choose, has_kinds
 from janusc.lowering.lower_object import is_object, object_attribute
 from janusc.lowering.lower_state import ANY_NAME, check_once, module_entry, note_read, raw_attr, read, write
 from janusc.lowering.lowering import Lowering
@@ -50,6 +52,8 @@ _NAMES = ("__name__", "__qualname__", "__module__", "__doc__")
 
 
 def get_attribute(lo: Lowering, owner: Any, name: str) -> Any:
+    if isinstance(owner, ChoiceV):
+        return choose(lo, owner, lambda one: get_attribute(lo, one, name))
     if isinstance(owner, Sym):
         if (owner.value in lo.worlds.examples or lo.routines) and is_object(owner.pytype):
             return object_attribute(lo, owner, name)
@@ -73,7 +77,7 @@ def symbolic_attribute(lo: Lowering, owner: Sym, name: str) -> Any:
             except transfer.NoSample:
                 sample = UNKNOWN
             if name == "device":
-                sample = UNKNOWN  # a stand-in is on another device
+                sample = torch.device("cpu")  # as good as any: where stand-ins are, nothing is done by devices
             if name in ("requires_grad", "is_leaf"):  # a write in place may change these
                 return emit(lo, ops.READ_ATTR, name, (owner.value,), sample)
             # in a loop sizes may change from turn to turn; the number of dimensions and the dtype seldom do
@@ -88,7 +92,19 @@ def symbolic_attribute(lo: Lowering, owner: Sym, name: str) -> Any:
     if isinstance(owner.sample, tuple) and hasattr(type(owner.sample), "_fields") or _is_struct(owner.sample):
         sample = getattr(owner.sample, name, UNKNOWN)  # results such as (values, indices)
         return emit(lo, ops.ATTRIBUTE, name, (owner.value,), sample, fresh=owner.fresh)
+    if has_kinds(lo, owner):
+        return MethodV(owner, name) if _is_method(lo, owner, name) else by_kind(lo, owner, name, _getter(lo, name))
     raise lo.refuse(codes.ATTRIBUTE, f"attribute {name} of a value that is known at run time only")
+
+
+def _is_method(lo: Lowering, owner: Sym, name: str) -> bool:
+    """Whether a builtin class or torch has a method of that name, for any of the kinds."""
+    found = (class_lookup(type(e), name) for e in lo.worlds.examples[owner.value].values() if not is_object(type(e)))
+    return any(callable(f) for f in found if f is not MISSING)
+
+
+def _getter(lo: Lowering, name: str) -> Callable[[Any], Any]:
+    return lambda one: get_attribute(lo, one, name)
 
 
 def _is_struct(sample: Any) -> bool:

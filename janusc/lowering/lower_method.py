@@ -11,6 +11,7 @@ from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.assign import extend_list, real_of, refuse_cycle, write_container
 from janusc.lowering.ir import Op
+from janusc.lowering.kinds import by_kind, has_kinds
 from janusc.lowering.lower_autograd import require_gradient
 from janusc.lowering.lower_expr import literal_key
 from janusc.lowering.lower_operator import compares_plainly, get_item, is_mutated, refuse_deciding_keys
@@ -28,6 +29,11 @@ _READS = frozenset({"index", "count", "copy", "get", "keys", "values", "items", 
 
 
 def call_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    from janusc.lowering.lower_attr import get_attribute
+    from janusc.lowering.lower_call import call
+
+    if has_kinds(lo, owner):
+        return by_kind(lo, owner, name, lambda one: call(lo, get_attribute(lo, one, name), args, kwargs))
     if isinstance(owner, Sym) and owner.is_tensor:
         return tensor_method(lo, owner, name, args, kwargs)
     if kwargs and not isinstance(owner, Known) and not (isinstance(owner, DictV) and name == "update"):

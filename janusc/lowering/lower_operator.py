@@ -244,7 +244,7 @@ def identical(lo: Lowering, left: Any, right: Any) -> bool | None:
             if isinstance(b, Sym) and (b.pytype is None or b.maybe_unbound):
                 check_bound(lo, b)
                 return None
-            return False
+            return isinstance(b, Sym) and b.pytype is type(None)
     if isinstance(left, (ListV, DictV, TupleV)) or isinstance(right, (ListV, DictV, TupleV)):
         return left is right
     return True if left is right else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import types as pytypes
+from dataclasses import replace
 from typing import Any
 
 import gast
@@ -85,7 +86,7 @@ def enter(lo: Lowering, node: Any, items: list[Any]) -> None:
     def change(value: Sym) -> Sym:
         if value.value not in renamed:
             return value
-        return Sym(**{**value.__dict__, "value": renamed[value.value]})
+        return replace(value, value=renamed[value.value])
 
     for slot, held in list(lo.store.items()):
         if any(isinstance(part, Sym) and part.value in renamed for part in parts(held)):

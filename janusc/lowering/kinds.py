@@ -1,0 +1,141 @@
+"""Values of several kinds: what depends on the kind of a value is done for each of them, each under its own test.
+
+Where two ways meet, or a loop goes round, a variable may hold a number on one way and a tensor on the other, None or a
+tensor, this object or that one. The kinds are kept as examples, one world each, so that a test of the program's own
+(``is None``, ``isinstance``) leaves those that pass it; see ``examples``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from janusc.lowering import codes, examples, ops
+from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, TupleV, Unbound
+from janusc.lowering.classes import MISSING, class_lookup
+from janusc.lowering.ir import Value
+from janusc.lowering.lowering import Lowering
+from janusc.lowering.operands import SCALARS, emit
+from janusc.lowering.store import own_dict
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceV(Sym):
+    """One of two objects that decide what is done, and the test that says which."""
+
+    predicate: Any = None
+    then: Any = None
+    orelse: Any = None
+
+
+def samples_of(lo: Lowering, abstract: Any) -> list[Any] | None:
+    """A sample of each kind that a value may be of; None where that is not known."""
+    if abstract is Unbound:
+        return []
+    if isinstance(abstract, Known):
+        return [abstract.value] if abstract.value is None or type(abstract.value) in SCALARS else None
+    if isinstance(abstract, (ListV, DictV, TupleV)):
+        return [{ListV: [], DictV: {}, TupleV: ()}[type(abstract)]]
+    if not isinstance(abstract, Sym):
+        return None
+    if abstract.pytype is None:
+        held = examples.of(lo, abstract).values() or lo.worlds.examples.get(abstract.value, {}).values()
+        return list(held) or None
+    if abstract.pytype in (list, dict, tuple):
+        return [abstract.pytype()]
+    return None if abstract.sample is UNKNOWN else [abstract.sample]
+
+
+def note_kinds(lo: Lowering, value: Value, *parts: Any) -> None:
+    """A value is one of these: a world for each kind that no world shows yet."""
+    if lo.routines:  # there, the worlds are the activations
+        return
+    found = [samples_of(lo, part) for part in parts]
+    if any(samples is None for samples in found):
+        return
+    known = lo.worlds.examples.get(value, {})
+    classes = {_class(e) for e in known.values()}
+    fresh: dict[int, Any] = {}
+    for sample in (s for samples in found for s in samples or ()):
+        if _class(sample) not in classes:
+            world = lo.worlds.spawn()
+            if world is None:
+                return
+            classes.add(_class(sample))
+            fresh[world] = sample
+    if len(classes) > 1:
+        lo.worlds.note(value, {**known, **fresh})
+        lo.worlds.active |= fresh.keys()
+
+
+def _class(sample: Any) -> type:
+    return torch.Tensor if isinstance(sample, torch.Tensor) else type(sample)
+
+
+def has_kinds(lo: Lowering, abstract: Any) -> bool:
+    """Whether a value is of no certain type, and the types are known that it may have."""
+    return isinstance(abstract, Sym) and abstract.pytype is None and abstract.value in lo.worlds.examples
+
+
+def by_kind(lo: Lowering, owner: Sym, name: str, use: Callable[[Any], Any]) -> Any:
+    """``use`` of a value with an attribute ``name``, for each kind of it that has one."""
+    shown = examples.of(lo, owner) or lo.worlds.examples[owner.value]
+    kinds: dict[type, Any] = {}
+    for example in shown.values():
+        if _has(example, name):
+            kinds.setdefault(type(example), example)
+    if not kinds or lo.routines:
+        raise lo.refuse(codes.ATTRIBUTE, f"attribute {name} of a value that is known at run time only")
+    return _chain(lo, owner, list(kinds.items()), use)
+
+
+def _has(example: Any, name: str) -> bool:
+    return class_lookup(type(example), name) is not MISSING or name in (own_dict(example) or {})
+
+
+def _chain(lo: Lowering, owner: Sym, kinds: list[tuple[type, Any]], use: Callable[[Any], Any]) -> Any:
+    from janusc.lowering.branch import cond
+
+    (cls, example), *rest = kinds
+    if not rest:
+        site = lo.site(lo.node, "kind")
+        if lo.profile.is_refuted(site):
+            raise lo.refuse(codes.ATTRIBUTE, "an attribute of a value that is known at run time only")
+        lo.check("type", (owner.value, lo.builder.ref(cls)), site, lo.span())
+        return use(_typed(owner, cls, example))
+    test = is_of(lo, owner, cls)
+    return cond(lo, [], test, lambda: use(_typed(owner, cls, example)), lambda: _chain(lo, owner, rest, use))
+
+
+def is_of(lo: Lowering, owner: Sym, cls: type) -> Sym:
+    """Whether a value is of this very type, as a test that its examples decide."""
+    kind = lo.builder.one(ops.BUILTIN, "type", owner.value, span=lo.span())
+    test = emit(lo, ops.OPERATOR, "is_", (kind, lo.builder.ref(cls)), False)
+    lo.worlds.note(test.value, {w: type(e) is cls for w, e in examples.of(lo, owner).items()})
+    return test
+
+
+def _typed(owner: Sym, cls: type, example: Any) -> Any:
+    if example is None:
+        return Known(None)
+    if issubclass(cls, torch.Tensor):
+        return Sym(owner.value, example, pytype=cls)
+    return Sym(owner.value, example if cls in SCALARS else UNKNOWN, pytype=cls)
+
+
+def is_code(lo: Lowering, abstract: Any) -> bool:
+    """Whether a value is a module or function from before the call, or a choice of such that can be made here."""
+    if isinstance(abstract, ChoiceV):
+        parts = is_code(lo, abstract.then) and is_code(lo, abstract.orelse)
+        return parts and lo.builder.is_within(abstract.predicate.value)
+    return isinstance(abstract, Live) and callable(abstract.sample) and lo.builder.is_early(abstract.value)
+
+
+def choose(lo: Lowering, choice: ChoiceV, use: Callable[[Any], Any]) -> Any:
+    """``use`` of one object or the other."""
+    from janusc.lowering.branch import cond
+
+    return cond(lo, [], choice.predicate, lambda: use(choice.then), lambda: use(choice.orelse))

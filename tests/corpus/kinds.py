@@ -1,0 +1,109 @@
+"""Values whose kind differs from path to path, from call to call and from step to step."""
+
+import torch
+from torch import nn
+
+from . import program
+
+SIGNS = (1.0, 2.0, -1.0, 3.0, -2.0, 0.0, 4.0, -3.0)
+
+
+def signs():
+    return [(torch.tensor([s, 1.0]),) for s in SIGNS]
+
+
+@program(max_graphs=2)
+def none_or_tensor_on_each_path():
+    def f(x):
+        if x.sum() > 1.5:
+            extra = x * 2
+        else:
+            extra = None
+        y = x + 1
+        if extra is not None:
+            y = y + extra.sum()
+        return y, extra is None
+
+    return f, signs()
+
+
+@program(max_graphs=2)
+def number_or_tensor_on_each_path():
+    def f(x):
+        scale = x.abs().mean() if x[0] > 0 else 2
+        if isinstance(scale, torch.Tensor):
+            scale = scale.clamp(max=3.0)
+        return x * scale, type(scale) is int if not isinstance(scale, torch.Tensor) else scale.dim()
+
+    return f, signs()
+
+
+@program(max_graphs=2)
+def methods_of_several_kinds():
+    def f(x):
+        held = [x, x + 1] if x[0] > 0 else (x,)
+        count = held.count(3) if len(held) > 5 else len(held)
+        state = x.tolist() if x[0] > 1 else x
+        total = state.sum() if isinstance(state, torch.Tensor) else sum(state)
+        return total, count
+
+    return f, signs()
+
+
+@program(max_graphs=2)
+def a_module_for_each_path():
+    class Gate(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.deep = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2))
+            self.shallow = nn.Linear(2, 2)
+
+        def forward(self, x):
+            block = self.deep if x[0] > 0 else self.shallow
+            y = block(x)
+            if y.sum() > 0:
+                block = self.shallow
+            return block(y), block is self.shallow
+
+    return Gate(), signs()
+
+
+@program(max_graphs=2)
+def a_state_that_begins_as_none():
+    cell = nn.GRUCell(2, 2)
+
+    def f(x):
+        state = None
+        best = None
+        for step in range(int(x.abs().sum())):
+            state = cell(x.unsqueeze(0) * step, state)
+            if best is None or state.sum() > best.sum():
+                best = state
+        return state, 0 if best is None else best.mean()
+
+    return f, signs(), cell
+
+
+@program(max_graphs=2)
+def a_total_that_becomes_a_tensor():
+    def f(x):
+        total = 0
+        for value in x.tolist():
+            if value > 0:
+                total = total + x * value
+        return total.mean() if isinstance(total, torch.Tensor) else total
+
+    return f, signs()
+
+
+@program(max_graphs=2)
+def a_test_that_always_passed_tells_the_kind():
+    def f(x):
+        y = None
+        if x.sum() > 0:
+            y = x * 2
+        if y is None:
+            return x.mean()
+        return y.mean() + y.shape[0]
+
+    return f, signs()
