@@ -48,9 +48,11 @@ def convert(
     options: Options,
     *,
     listener: Any = None,
+    enter: Callable[[Any], Any] | None = None,
 ) -> Specialisation:
     """Convert ``function`` with the arguments of the call at hand as samples.
 
+    ``enter`` gives what to call instead of a function of the user's that ordinary Python calls.
     Runs none of the user's code and draws no random number. Raises Refusal where nothing can be converted.
     """
     started = time.perf_counter()
@@ -60,7 +62,7 @@ def convert(
     with silenced(), uncounted_warnings():
         lowered = lower(parsed, function, bound.arguments, profile, original_of, marks.is_opaque)
     chain = optimise(lowered.chain, enabled=options.passes)
-    hosts = {h.key: _outlined(parsed, h) for h in lowered.hosts}
+    hosts = {h.key: _outlined(parsed, h, enter if h.key.startswith("host") else None) for h in lowered.hosts}
     run, source = _executable(chain, parsed, function, signature, hosts, options, listener)
     guards = sum(n.op.effect is Effect.ASSERT for s in chain.steps if isinstance(s, Segment) for n in s.guards.nodes)
     return Specialisation(run, chain, source, time.perf_counter() - started, lowered.notes, guards)
@@ -79,8 +81,8 @@ def original_of(function: Any) -> Any:
     return function if original is None else original
 
 
-def _outlined(parsed: ParsedFunction, host: HostStatements) -> Any:
-    return DeferredTemplate(lambda: outline(parsed, host.statements, host.live_ins, host.live_outs, host.key))
+def _outlined(parsed: ParsedFunction, host: HostStatements, enter: Callable[[Any], Any] | None) -> Any:
+    return DeferredTemplate(lambda: outline(parsed, host.statements, host.live_ins, host.live_outs, host.key, enter))
 
 
 def _executable(

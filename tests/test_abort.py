@@ -36,7 +36,7 @@ def numbers(name):
     number = 0
     while True:
         yield number
-        number += 1 + number // 3 if name.startswith(("models.", "recursion")) and not EVERY else 1
+        number += 1 + number // 3 if name.startswith(("models.", "recursion", "rollouts.")) and not EVERY else 1
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -1,4 +1,4 @@
-"""Reinforcement learning: rollouts that call a Python environment in the loop, then an update; CartPole of gymnasium."""
+"""Rollouts that call a Python environment in the loop, then an update: A3C and PPO on the CartPole of gymnasium."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ import time
 import traceback
 import types
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -67,7 +67,21 @@ class Converter(Protocol):
         options: Options,
         *,
         listener: Any,
+        enter: Callable[[Any], Any],
     ) -> Specialisation: ...
+
+
+class Entrance(Protocol):
+    """Finds graphs for the functions that ordinary Python in a converted function calls."""
+
+    def enter(self, callee: Any) -> Any:
+        """What to call instead of a callee."""
+
+    def states(self) -> list[CompiledFunction]:
+        """What is known of those functions."""
+
+    def reset(self) -> None:
+        """Forget them."""
 
 
 @dataclass(frozen=True)
@@ -83,19 +97,25 @@ class Failure:
 class CompiledFunction:
     """What is known of one compiled function: profile, specialisations, counters, and what to do with the next call."""
 
-    def __init__(self, function: Any, options: Options, convert: Converter) -> None:
+    def __init__(self, function: Any, options: Options, convert: Converter, callees: Entrance) -> None:
         self.name = str(getattr(function, "__qualname__", None) or type(function).__qualname__)
         self.module = str(getattr(function, "__module__", None) or "")
         code = getattr(function, "__code__", None)
         self.span = None if code is None else Span(code.co_filename, code.co_firstlineno)
         self.options = options
+        self.callees = callees
+        self.silent = False
         self._convert_call = convert
         self._converter: tuple[int, object] | None = None  # the process, and who in it converts just now
         self._lock = make_lock()
-        self.reset()
+        self._clear()
 
     def reset(self) -> None:
         """Forget everything learned and counted."""
+        self.callees.reset()
+        self._clear()
+
+    def _clear(self) -> None:
         self.profile = Profile()
         self._instrumenter = Instrumenter(self.profile)
         self.variants: tuple[Variant, ...] = ()
@@ -217,7 +237,9 @@ class CompiledFunction:
         self._relaxing = False
         try:
             parsed = self._parsed or parse.parse(function)
-            made = self._convert_call(parsed, function, args, kwargs, self.profile, self.options, listener=variant)
+            made = self._convert_call(
+                parsed, function, args, kwargs, self.profile, self.options, listener=variant, enter=self.callees.enter
+            )
         except Exception as error:
             if is_interrupt(error):
                 raise
@@ -290,7 +312,7 @@ class CompiledFunction:
         verdict = replace(verdict, effect=RUNS_EAGERLY)  # the whole function, whatever part was refused
         self.verdict, self.final = verdict, final
         self.direct = final and not self.options.strict
-        if not self._warned:
+        if not self._warned and not self.silent:
             self._warned = True
             self._warn(verdict)
 

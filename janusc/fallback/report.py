@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from janusc.fallback.call import CompiledFunction, Failure
 from janusc.fallback.variant import Specialisation, Variant
-from janusc.lowering.ir import Chain, Const, HostRange, Node, Segment, walk
+from janusc.lowering.ir import Chain, Const, HostRange, Mark, Node, Segment, walk
 from janusc.lowering.printer import print_chain
 from janusc.source import Span
 
@@ -97,6 +97,13 @@ def explain_state(state: CompiledFunction) -> str:
             blocks.append(list(_variant(variant, variant.made, state.span)))
     blocks.append(list(_failures(state)))
     blocks.append(list(_refusals(state)))
+    for callee in state.callees.states() if not state.silent else ():
+        blocks.append(
+            [
+                f"called by ordinary Python: {line}" if i == 0 else line
+                for i, line in enumerate(explain_state(callee).rstrip().split("\n"))
+            ]
+        )
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
@@ -142,8 +149,16 @@ def _count(number: int, one: str, many: str = "") -> str:
 
 def _variant(variant: Variant, made: Specialisation, home: Span | None) -> Iterator[str]:
     yield f"graph {variant.number}: {_count(variant.hits, 'call')}, {variant.fallbacks} of them finished eagerly"
-    steps = [s for s in made.chain.steps if isinstance(s, HostRange) or s.returns or s.body.nodes]
-    for index, step in enumerate(steps, 1):
+    index = 0
+    for step in made.chain.steps:
+        if isinstance(step, Mark):
+            if step.kind != "test":
+                where = "again and again, by" if step.kind == "start" else "and so on, by"
+                yield f"  {where} {step.span}"
+            continue
+        if isinstance(step, Segment) and not step.returns and not step.body.nodes:
+            continue
+        index += 1
         if isinstance(step, HostRange):
             place = f"{step.span}: {step.span.text()}" if step.span is not None else step.key
             yield f"  {index}. ordinary Python  {place}"

@@ -6,7 +6,7 @@ where ``_jc_stop`` names a flag. Names may be unbound, on the way in and on the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gast
@@ -16,7 +16,13 @@ from janusc.frontend.duplicate import duplicate
 from janusc.frontend.parse import ParsedFunction
 from janusc.sentinels import UNBOUND
 
-_EXTRA: Mapping[str, object] = {"_jc_unbound": UNBOUND, "_jc_name_error": NameError}
+ITER = "_jc_iter_of"
+"""The name under which outlined statements find ``iter``."""
+
+ENTER = "_jc_enter"
+"""The name under which they find what looks for graphs of a function that they call."""
+
+_EXTRA: Mapping[str, object] = {"_jc_unbound": UNBOUND, "_jc_name_error": NameError, ITER: iter}
 
 
 def outline(
@@ -25,16 +31,20 @@ def outline(
     live_ins: tuple[str, ...],
     live_outs: tuple[str, ...] | None,
     name: str,
+    enter: Callable[[Any], Any] | None = None,
 ) -> build.Template:
     """A template that runs desugared statements from live-ins.
 
     With ``live_outs`` the function returns a tuple of them; with None the statements reach the end of the user's
     function, and the result is that of the call. ``name`` is for display; tracebacks show the user's function.
+    ``enter`` is given what is called where the lowering has marked the call, and says what to call instead.
     """
     where = statements[0] if statements else parsed.tree
     # an unbound live-in was passed as UNBOUND, which must not be seen by the statements
     body = [_forget(live, where) for live in live_ins]
     body += with_breaks(statements)
+    if enter is not None:
+        _enter_callees(body)
     if live_outs is not None:
         last = statements[-1] if statements else where
         body += [_read(live, index, last) for index, live in enumerate(live_outs)]
@@ -54,7 +64,8 @@ def outline(
         type_params=[],
     )
     gast.copy_location(tree, parsed.tree)
-    return build.compile_function(parsed, tree, _EXTRA, signature=False, name=name)
+    extra = _EXTRA if enter is None else {**_EXTRA, ENTER: enter}
+    return build.compile_function(parsed, tree, extra, signature=False, name=name)
 
 
 def with_breaks(statements: Sequence[Any]) -> list[Any]:
@@ -72,6 +83,13 @@ def with_breaks(statements: Sequence[Any]) -> list[Any]:
             leave = gast.If(test=_name(stop, gast.Load()), body=[gast.Break()], orelse=[])
             node.body = [*node.body, _at(leave, node)]
     return result
+
+
+def _enter_callees(body: list[Any]) -> None:
+    """``f(x)`` as ``_jc_enter(f)(x)`` where ``f`` may have graphs of its own."""
+    for node in (n for statement in body for n in gast.walk(statement)):
+        if isinstance(node, gast.Call) and getattr(node, "_jc_enter", False):
+            node.func = _at(gast.Call(func=_name(ENTER, gast.Load()), args=[node.func], keywords=[]), node.func)
 
 
 def _forget(live: str, where: Any) -> Any:

@@ -2,7 +2,7 @@
 
 Grammar::
 
-    Chain     = (Segment | HostRange)*            one converted function
+    Chain     = (Segment | HostRange | Mark)*     one converted function
     Segment   = guards: Graph, body: Graph        one transaction
     Graph     = params: Value*, nodes: Node*, outputs: Arg*
     Node      = outputs: Value* "=" op target args kwargs regions
@@ -14,7 +14,7 @@ A region (the graph inside a ``cond``, ``loop`` or ``context`` node) is closed: 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
@@ -146,11 +146,47 @@ class HostRange:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A place in a loop of steps, which are run again and again as they stand between its start and its end.
+
+    ``kind``: "start"; "test", where the loop is left unless the local ``name`` is true; "end", where it is left if the
+    local ``name`` is true, and goes on from its start otherwise or without a name. ``locals`` are those that a pass may
+    set: what they are at an end or test is what they are at the start of the next pass and after the loop.
+    """
+
+    kind: str
+    locals: tuple[str, ...]
+    name: str = ""
+    span: Span | None = None
+    returns = False
+
+    @property
+    def live_ins(self) -> tuple[str, ...]:
+        """The locals that are read here."""
+        return (*self.locals, self.name) if self.name else self.locals
+
+
+Step = Union[Segment, HostRange, Mark]
+
+
+def end_of(steps: Sequence[Step], start: int) -> int:
+    """The index of the end that belongs to the start of a loop."""
+    depth = 0
+    for index in range(start, len(steps)):
+        step = steps[index]
+        if isinstance(step, Mark):
+            depth += {"start": 1, "end": -1}.get(step.kind, 0)
+            if depth == 0:
+                return index
+    raise ValueError("a loop of steps without an end")
+
+
+@dataclass(frozen=True)
 class Chain:
     """A converted function: transactions and host ranges in order, and the objects they refer to by name."""
 
     name: str
-    steps: tuple[Segment | HostRange, ...]
+    steps: tuple[Step, ...]
     objects: dict[str, Any] = field(default_factory=dict)
 
 

@@ -13,7 +13,9 @@ from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS, is_code_like, lift, sample_type, sym
 from janusc.lowering.store import parts
-from janusc.types import TensorType, TupleType, Type, join_all
+from janusc.types import HostType, TensorType, TupleType, Type, join_all
+
+_CONTAINERS: dict[str, type] = {"list": list, "dict": dict}
 
 
 def after_host(lo: Lowering, name: str, seen: Type | None) -> Any:
@@ -27,6 +29,10 @@ def after_host(lo: Lowering, name: str, seen: Type | None) -> Any:
         lo.check("type", (value, lo.builder.ref(torch.Tensor)), f"{name} after ordinary Python", lo.span())
     elif sample is not UNKNOWN and type(sample) in SCALARS:
         lo.check("type", (value, lo.builder.ref(type(sample))), f"{name} after ordinary Python", lo.span())
+    elif isinstance(seen, HostType) and seen.name in _CONTAINERS:
+        kind = _CONTAINERS[seen.name]
+        lo.check("type", (value, lo.builder.ref(kind)), f"{name} after ordinary Python", lo.span())
+        return Sym(value, UNKNOWN, pytype=kind)
     else:
         return Sym(value, UNKNOWN, maybe_unbound=True)
     return abstract

@@ -28,6 +28,7 @@ from janusc.lowering import (  # noqa: F401  (each registers its constructs)
     ops,
 )
 from janusc.lowering.lowering import Lowering, Unconvertible
+from janusc.lowering.open_loops import open_up
 from janusc.lowering.routine import NoRoutine, Recursive
 from janusc.lowering.segments import Lowered, Walk
 from janusc.lowering.split import split
@@ -80,6 +81,8 @@ def learn(walk: Walk, error: Unconvertible, late: bool) -> None:
 def split_off(walk: Walk, error: Unconvertible) -> None:
     """Run a statement on the host, or only the opaque call in it where what is around can stand in a graph."""
     statement = walk.current
+    if open_up(walk, statement, error.diagnostic):
+        return
     parts = None
     if error.call is not None and id(statement) not in walk.pieces:
         parts = split(statement, error.call, *walk.stable_names())

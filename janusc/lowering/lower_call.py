@@ -56,6 +56,7 @@ def lower_call(lo: Lowering, node: Any) -> Any:
     except Unconvertible as error:
         if error.call is None and lo.frame.caller is None and lo.frame.parent is None:
             error.call = node
+            node._jc_enter = error.is_inside  # such a callee may be worth graphs of its own
         raise
 
 
@@ -178,7 +179,7 @@ def call_function(lo: Lowering, function: Live, args: list[Any], kwargs: dict[st
         raise lo.refuse_call(
             codes.OPAQUE_CALL, f"{sample.__qualname__} can't be read: {refusal.diagnostic.message}"
         ) from None
-    library = callees.is_torch_code(sample.__code__)
+    library = callees.is_torch_code(sample.__code__) and not callees.is_under_manager(sample.__code__)
     frame = lo.new_frame(
         parsed=parsed,
         function=function,
@@ -308,6 +309,9 @@ def activate(
                 break
             lo.stmt(stmt)
         return result
+    except Unconvertible as error:
+        error.is_inside = not frame.is_library
+        raise
     finally:
         lo.frame = outer
 

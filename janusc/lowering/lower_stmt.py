@@ -140,13 +140,14 @@ def exported(lo: Lowering, abstracts: list[Any], region: Any) -> tuple[tuple[Arg
 
 def cloned(lo: Lowering, function: Any) -> Any:
     """The class of a grad mode used as a decorator: torch makes a copy of the manager for each call."""
-    method = function.sample if isinstance(function, Live) else None
+    method = called(function)
     if not isinstance(method, pytypes.MethodType) or method.__func__.__name__ != "clone":
         return None
     manager = method.__self__
     if type(manager) not in _GRAD_MODES or not getattr(manager, "mode", True):
         return None
-    read(lo, function.value, "attr", "__self__", manager, "the decorator")
+    if isinstance(function, Live):
+        read(lo, function.value, "attr", "__self__", manager, "the decorator")
     return type(manager)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from janusc.lowering.ir import Chain, Const, Dct, Graph, HostRange, Lst, Node, Ref, Segment, Slc, Tup, Value
+from janusc.lowering.ir import Chain, Const, Dct, Graph, HostRange, Lst, Mark, Node, Ref, Segment, Slc, Tup, Value
 from janusc.source import Span
 
 INDENT = "  "
@@ -128,6 +128,10 @@ def _names(names: tuple[str, ...]) -> str:
 def _chain_lines(chain: Chain, numbering: Numbering) -> Iterator[str]:
     yield f"chain {_name(chain.name)}:"
     for step in chain.steps:
+        if isinstance(step, Mark):
+            name = f" by {_name(step.name)}" if step.name else ""
+            yield f"{INDENT}{step.kind}({_names(step.locals)}){name}{_comment(step.span)}"
+            continue
         returns = " returns" if step.returns else ""
         if isinstance(step, HostRange):
             reason = f" reason {step.reason!r}" if step.reason else ""

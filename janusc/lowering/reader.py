@@ -14,7 +14,23 @@ from typing import Any, NoReturn, TypeVar
 import torch
 
 from janusc.diagnostics import JanusError
-from janusc.lowering.ir import Arg, Chain, Const, Dct, Graph, HostRange, Lst, Node, Ref, Segment, Slc, Tup, Value
+from janusc.lowering.ir import (
+    Arg,
+    Chain,
+    Const,
+    Dct,
+    Graph,
+    HostRange,
+    Lst,
+    Mark,
+    Node,
+    Ref,
+    Segment,
+    Slc,
+    Step,
+    Tup,
+    Value,
+)
 from janusc.lowering.ops import OPS
 from janusc.lowering.printer import PLAIN_NAME
 from janusc.source import Span
@@ -284,7 +300,11 @@ class _Reader:
         scan.need("(")
         return tuple(scan.series(")", scan.word))
 
-    def step(self, scan: _Scanner) -> Segment | HostRange:
+    def step(self, scan: _Scanner) -> Step:
+        kind = next((k for k in ("start", "test", "end") if scan.take(k)), None)
+        if kind is not None:
+            names = self.names(scan)
+            return Mark(kind, names, scan.word() if scan.take("by ") else "", scan.span())
         if scan.take("host "):
             key, live_ins = scan.string(), self.names(scan)
             scan.need("->")

@@ -34,7 +34,7 @@ from janusc.lowering.abstract import (
     Unbound,
 )
 from janusc.lowering.branch import cond, decide, specialise, truth
-from janusc.lowering.ir import FUNCTION, Arg, Chain, Graph, HostRange, Segment
+from janusc.lowering.ir import FUNCTION, Arg, Chain, Graph, HostRange, Segment, Step
 from janusc.lowering.live_ins import after_host, assigned_types, carry_over
 from janusc.lowering.lower_autograd import check_sources
 from janusc.lowering.lower_match import taken
@@ -80,12 +80,16 @@ class Start:
 
 @dataclass(frozen=True)
 class After:
-    """What a host range left: the locals as they were before it, which of them are read later or were set in it."""
+    """What a host range left: the locals as they were before it, which of them are read later or were set in it.
+
+    ``statements`` are those that may have set them; ``kind`` tells segments apart that follow the same statement.
+    """
 
     held: Mapping[str, Any]
     later: frozenset[str]
     changed: frozenset[str]
     statements: tuple[Any, ...]
+    kind: str = "after"
 
 
 class Walk:
@@ -106,7 +110,9 @@ class Walk:
         self.host_ids: dict[int, Diagnostic | None] = {}
         self.pieces: dict[int, list[Any]] = {}
         self.loaded: dict[int, frozenset[str]] = {}
-        self.steps: list[Segment | HostRange] = []
+        self.openings: dict[int, Any] = {}  # the loops that are gone through as steps, or were
+        self.marks: dict[int, Callable[[], None]] = {}  # what is done at a statement that stands for a place
+        self.steps: list[Step] = []
         self.outlined: list[HostStatements] = []
         self.notes: list[Diagnostic] = []
         self.starts = [Start(tuple(parsed.body), 0, 0, 0)]
@@ -136,6 +142,9 @@ class Walk:
                 returned = self.finish(self.result_of_itself)
                 continue
             statement = self.agenda.pop(0)
+            if id(statement) in self.marks:
+                self.marks[id(statement)]()
+                continue
             if id(statement) in self.pieces:
                 self.agenda[:0] = self.pieces[id(statement)]
                 continue
@@ -313,7 +322,11 @@ class Walk:
     def add_segment(self, segment: Segment) -> bool:
         """A transaction without tensor work is better run as it is: its statements go to the host, and False."""
         branched = any(isinstance(s, gast.If) for s in self.segment_statements)
-        if is_worth(segment.body) or branched or not self.segment_statements:
+        # what is known of a local that is set without a call helps the passes of a loop, and costs next to nothing
+        known = self.openings and not any(
+            isinstance(n, gast.Call) for s in self.segment_statements for n in gast.walk(s)
+        )
+        if is_worth(segment.body) or branched or known or not self.segment_statements:
             self.steps.append(segment)
             return True
         for statement in self.segment_statements:
@@ -347,11 +360,17 @@ class Walk:
         self.steps.append(HostRange(key, inputs, outputs or (), final, reason, span))
         if final:
             return True
-        held = {s[2]: v for s, v in self.lo.store.items() if s[:2] == ("local", self.lo.frame.id)}
-        after = After(held, later, changed, tuple(statements))
+        self.begin_after(After(self.held(), later, changed, tuple(statements)))
+        return False
+
+    def held(self) -> Mapping[str, Any]:
+        """The locals as they are now."""
+        return {s[2]: v for s, v in self.lo.store.items() if s[:2] == ("local", self.lo.frame.id)}
+
+    def begin_after(self, after: After) -> None:
+        """A new segment, which the walk can come back to."""
         self.starts.append(Start(tuple(self.agenda), len(self.steps), len(self.outlined), len(self.notes), after))
         self.go_back(len(self.starts) - 1)
-        return False
 
     def loads(self, statements: list[Any]) -> frozenset[str]:
         """The names that statements read; asked for the rest of the function again and again, so kept per statement."""
@@ -394,6 +413,9 @@ class Walk:
 
     def exported(self, name: str) -> Arg:
         value = self.lo.store[self.lo.local(name)]
+        if isinstance(value, BoundV) and isinstance(value.function, Live) and isinstance(value.owner, Live):
+            method = value.function.value, value.owner.value
+            return self.lo.builder.one(ops.BUILTIN, "types.MethodType", *method, span=self.lo.span())
         if any(isinstance(p, (FunctionV, BoundV, MethodV, PartsV, SuperV)) for p in parts(value)):
             error = self.lo.refuse(
                 codes.FUNCTION_VALUE, f"{name}, a function made inside the call, is needed by ordinary Python"
@@ -419,7 +441,7 @@ class Walk:
         lo.start_segment()
         lo.frame.function = Live(lo.builder.parameter(), self.function)
         lo.node = after.statements[0]
-        lo.segment_site = lo.site(lo.node, "after")
+        lo.segment_site = lo.site(lo.node, after.kind)
         watched = lo.builder.guard(ops.BUILTIN_READ, torch_private.WATCHED_QUERY, (), HostType("bool"), lo.span())
         lo.check("false", (watched,), "nobody watches torch", lo.span())
         live_ins = [FUNCTION]

@@ -14,7 +14,7 @@ import torch
 
 from janusc.diagnostics import JanusError
 from janusc.lowering.effects import COMMIT_WRITES, may_fail
-from janusc.lowering.ir import FUNCTION, Chain, Const, Effect, Graph, Node, Ref, Segment, Value, walk_args
+from janusc.lowering.ir import FUNCTION, Chain, Const, Effect, Graph, Mark, Node, Ref, Segment, Value, walk_args
 from janusc.lowering.op_rules import RULES
 from janusc.lowering.ops import OPS
 from janusc.lowering.printer import print_node
@@ -40,13 +40,22 @@ def verify(item: Chain | Graph) -> None:
     for step in item.steps:
         if isinstance(step, Segment) and step.live_ins[:1] != (FUNCTION,):
             raise VerifyError(f"{item.name}: the first live-in of a segment is {FUNCTION}")
+    depth = 0
     for number, step in enumerate(item.steps):
+        if isinstance(step, Mark):
+            depth += {"start": 1, "end": -1}.get(step.kind, 0)
+            if depth < (step.kind != "end"):
+                raise VerifyError(f"{item.name}: step {number} is not in a loop")
+        if step.returns and depth:
+            raise VerifyError(f"{item.name}: step {number} returns in the middle of a loop")
         if step.returns and number != len(item.steps) - 1:
             raise VerifyError(f"{item.name}: step {number} returns but is not the last")
         if isinstance(step, Segment):
             if number > 0 and not step.resume:
                 raise VerifyError(f"{item.name}: step {number} does not say where the call goes on if it fails")
             _verify_segment(step, defined, frozenset(item.objects))
+    if depth:
+        raise VerifyError(f"{item.name}: a loop has no end")
 
 
 def _verify_segment(segment: Segment, defined: set[Value], objects: frozenset[str]) -> None:

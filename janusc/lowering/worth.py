@@ -5,19 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from janusc.lowering import ops
-from janusc.lowering.ir import Graph, Value, walk
+from janusc.lowering.ir import Graph, Node, Value, walk
 from janusc.types import TensorType
+
+_TENSOR_OPS = (ops.TORCH, ops.TORCH_RANDOM, ops.TORCH_WRITE, ops.METHOD_RANDOM, ops.MODULE_CALL)
+_ON_ANYTHING = (ops.METHOD, ops.METHOD_WRITE, ops.OPERATOR, ops.OPERATOR_READ, ops.OPERATOR_WRITE, ops.ATTRIBUTE)
 
 
 def is_worth(body: Graph) -> bool:
     """Whether a transaction does any tensor work."""
-    tensor_ops = (ops.TORCH, ops.TORCH_RANDOM, ops.TORCH_WRITE, ops.METHOD_RANDOM, ops.MODULE_CALL)
-    for node in walk(body):
-        if node.op in tensor_ops or (node.op in (ops.METHOD, ops.METHOD_WRITE) and _yields_tensor(node)):
-            return True
-        if node.op in (ops.OPERATOR, ops.OPERATOR_READ, ops.OPERATOR_WRITE, ops.ATTRIBUTE) and _yields_tensor(node):
-            return True
-    return False
+    return any(_works(node) for node in walk(body))
+
+
+def amount_of_work(body: Graph) -> int:
+    """The tensor operations of a transaction."""
+    return sum(_works(node) for node in walk(body))
+
+
+def _works(node: Node) -> bool:
+    return node.op in _TENSOR_OPS or (node.op in _ON_ANYTHING and _yields_tensor(node))
 
 
 def hands_on_tensor(body: Graph) -> bool:

@@ -41,7 +41,7 @@ from typing import Any
 from janusc.diagnostics import silenced
 from janusc.frames import uncounted
 from janusc.lowering.effects import COMMIT_WRITES
-from janusc.lowering.ir import FUNCTION, Chain, Graph, HostRange, Segment, Value, walk
+from janusc.lowering.ir import FUNCTION, Chain, Graph, HostRange, Mark, Segment, Value, end_of, walk
 from janusc.runtime import recovery, regions, rng, transaction
 from janusc.runtime.backends.aten import AUTO
 from janusc.runtime.backends.base import BACKENDS, Backend
@@ -165,6 +165,15 @@ def _build(
     return run
 
 
+@dataclass(frozen=True)
+class _Loop:
+    """A loop while it is written: the step it starts with, the locals there, and the places of those it may set."""
+
+    first: int
+    env: Mapping[str, str]
+    places: Mapping[str, str]
+
+
 class _Entry:
     """The entry function while it is written; ``env`` maps the user's locals to the variables that hold them."""
 
@@ -175,6 +184,8 @@ class _Entry:
         self.hosts = hosts
         self.env = {FUNCTION: FUNCTION, **{p.name: p.name for p in self.parameters}}
         self.held: set[str] = set()  # the variables of ``env`` that hold what a step made
+        self.found: dict[str, str] = {}  # outlined statements that are run in a loop, bound before it
+        self.loops: list[_Loop] = []  # those that the step written now stands in
 
     def write(self, short: str) -> None:
         """All of it."""
@@ -188,12 +199,15 @@ class _Entry:
             self._guards(None)
         for index, step in enumerate(steps):
             before = dict(self.env)
+            again = self.loops[0].first if self.loops else index + 1
             if isinstance(step, HostRange):
                 self._host_range(step)
+            elif isinstance(step, Mark):
+                self._mark(step, index)
             else:
                 self._segment(step, first=index == 0)
-            if not step.returns:
-                self._let_go(before, {name for later in steps[index + 1 :] for name in later.live_ins})
+            if not step.returns and not isinstance(step, Mark):
+                self._let_go(before, {name for later in steps[again:] for name in later.live_ins})
         if not (steps and steps[-1].returns):
             line("return None")
         self.writer.dedent()
@@ -357,6 +371,57 @@ class _Entry:
         self.env.update(zip(step.live_outs, names))
         self.held.update(names)
 
+    # loops of steps
+
+    def _mark(self, mark: Mark, index: int) -> None:
+        """The start of a loop, or a place where it may be left."""
+        line = self.writer.line
+        if mark.kind == "start":
+            self._start(mark, index)
+        elif mark.kind == "test":
+            line(f"if not {self._variable(mark.name)}:", mark.span)
+            self.writer.indent()
+            self._settle(mark.locals, self.loops[-1])
+            line("break")
+            self.writer.dedent()
+        else:
+            loop = self.loops.pop()
+            made = self._settle(mark.locals, loop)
+            self.held = self.held - made | set(loop.places.values())
+            self.env = dict(loop.env)
+            if mark.name:
+                line(f"if {self._variable(mark.name)}: break", mark.span)
+            self.writer.dedent()
+
+    def _start(self, mark: Mark, index: int) -> None:
+        """Give what a pass may set a place that holds it between passes, and find the statements of the loop once."""
+        writer, steps = self.writer, self.chain.steps
+        for step in steps[index : end_of(steps, index)]:
+            if isinstance(step, HostRange) and step.key not in self.found:
+                self.found[step.key] = writer.fresh(f"v_{step.key}")
+                writer.line(f"{self.found[step.key]} = {self._host(step.key, False)}")
+        before = dict(self.env)
+        places = {name: writer.fresh(f"v_{name}") for name in mark.locals}
+        if places:
+            writer.line(f"{tuple_text(list(places.values()))} = {tuple_text(list(map(self._variable, places)))}")
+        self.env.update(places)
+        self.held.update(places.values())
+        self._let_go(before, {name for step in steps[index:] for name in step.live_ins})
+        self.loops.append(_Loop(index, dict(self.env), places))
+        writer.line("while True:", mark.span)
+        writer.indent()
+
+    def _settle(self, names: Sequence[str], loop: _Loop) -> set[str]:
+        """Put what a pass has set where the next one and what follows look for it; the variables let go by that."""
+        places = loop.places
+        moved = {places[name]: self._variable(name) for name in names if self._variable(name) != places[name]}
+        if moved:
+            self.writer.line(f"{tuple_text(list(moved))} = {tuple_text(list(moved.values()))}")
+        made = self.held & set(self.env.values()) - set(loop.env.values())
+        if made:
+            self.writer.line(f"del {', '.join(sorted(made))}")
+        return made
+
     def _let_go(self, before: Mapping[str, str], needed: set[str]) -> None:
         """Delete what held a local that a step has bound anew, as binding does, and parts of statements once used.
 
@@ -365,12 +430,16 @@ class _Entry:
         for name in [n for n in self.env if n.startswith("_jc_") and n not in needed]:
             del self.env[name]
         dead = self.held & set(before.values()) - set(self.env.values())
+        for loop in self.loops:  # the next pass finds what was there before the loop
+            dead -= set(loop.env.values()) - set(loop.places.values())
         if dead:
             self.writer.line(f"del {', '.join(sorted(dead))}")
             self.held -= dead
 
-    def _host(self, key: str) -> str:
+    def _host(self, key: str, look: bool = True) -> str:
         """The outlined statements, bound to the function of this call where they depend on it."""
+        if look and key in self.found:
+            return self.found[key]
         host = self.hosts[key]
         if hasattr(host, "bind"):
             return f"{self.writer.bind(host.bind, key)}({FUNCTION})"

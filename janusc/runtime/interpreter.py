@@ -12,7 +12,7 @@ import math
 import operator
 import pkgutil
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -26,12 +26,15 @@ from janusc.lowering.ir import (
     Graph,
     HostRange,
     Lst,
+    Mark,
     Node,
     Ref,
     Segment,
     Slc,
+    Step,
     Tup,
     Value,
+    end_of,
 )
 from janusc.registry import Registry
 from janusc.runtime import recovery, rng, transaction
@@ -68,10 +71,17 @@ def run_chain(
     signature = inspect.Signature.from_callable(function, follow_wrapped=False)
     call = inspect.BoundArguments(signature, dict(arguments))
     run = _Run(chain, function, call, hosts, listener)
-    for number, step in enumerate(chain.steps):
+    loops: list[int] = []  # where the loops around began
+    number, steps = 0, chain.steps
+    while number < len(steps):
+        step = steps[number]
+        if isinstance(step, Mark):
+            number = run.mark(step, number, steps, loops)
+            continue
         done, result = run.host_range(step) if isinstance(step, HostRange) else run.segment(step, number == 0)
         if done:
             return result
+        number += 1
     return None
 
 
@@ -95,6 +105,19 @@ class _Run:
         host = self.hosts[key]
         args = tuple(self.locals.get(name, UNBOUND) for name in live_ins if name != FUNCTION)
         return (host.bind(self.function) if hasattr(host, "bind") else host), args
+
+    def mark(self, step: Mark, number: int, steps: Sequence[Step], loops: list[int]) -> int:
+        """The step after a mark; ``loops`` are the starts of the loops that it stands in."""
+        if step.kind == "start":
+            loops.append(number)
+            return number + 1
+        holds = bool(step.name and self.locals.get(step.name))
+        if step.kind == "test":
+            return number + 1 if holds else end_of(steps, loops.pop()) + 1
+        if not holds:
+            return loops[-1] + 1
+        loops.pop()
+        return number + 1
 
     def host_range(self, step: HostRange) -> tuple[bool, Any]:
         """Run the statements; says whether the call is over, and with what result."""

@@ -46,13 +46,21 @@ def is_own_code(code: types.CodeType) -> bool:
 _INLINED = ("torch.nn.modules.", "torch.nn.utils.parametrize")
 
 
+_UNDER_MANAGER = torch.no_grad()(lambda: None).__code__
+
+
+def is_under_manager(code: types.CodeType) -> bool:
+    """Whether a function is one of the user's under a context manager of torch's that decorates it."""
+    return code is _UNDER_MANAGER
+
+
 def is_inlined(function: types.FunctionType) -> bool:
     """Whether a Python function is converted with its own source at the call."""
     code = function.__code__
     if is_own_code(code):
         return os.sep + "demo" + os.sep in code.co_filename
     if is_torch_code(code):
-        return (function.__module__ or "").startswith(_INLINED)
+        return is_under_manager(code) or (function.__module__ or "").startswith(_INLINED)
     return not is_library_code(code)
 
 

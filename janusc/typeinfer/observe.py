@@ -121,7 +121,8 @@ def is_user_function(function: Any) -> bool:
     """Whether a callee is user code that may be looked into."""
     if type(function) is not types.FunctionType or marks.is_opaque(function):
         return False
-    return callees.is_inlined(function) and not callees.is_torch_code(function.__code__)
+    code = function.__code__
+    return callees.is_inlined(function) and (callees.is_under_manager(code) or not callees.is_torch_code(code))
 
 
 def observed_type(value: Any) -> Type:

@@ -33,7 +33,7 @@ class Fake:
     asked: list[Any] = field(default_factory=list)
     listeners: list[Any] = field(default_factory=list)
 
-    def __call__(self, parsed, function, args, kwargs, profile, options, *, listener):
+    def __call__(self, parsed, function, args, kwargs, profile, options, *, listener, enter=None):
         assert type(function) is types.FunctionType and parsed.code is function.__code__
         self.asked.append((args, dict(kwargs)))
         self.listeners.append(listener)

@@ -112,7 +112,7 @@ def test_conversions_back_off_but_never_end():
 @pytest.mark.parametrize("times", [0, 1, 2, 5])
 @pytest.mark.parametrize("bad", [((1, 2), {}), ((), {"z": 1}), ((1,), {"x": 2})])
 def test_a_wrong_call_raises_the_users_type_error(times, bad):
-    def convert(*_, listener):
+    def convert(*_, listener, enter):
         return Made(lambda function, /, x=0, *, k=1: x * k)
 
     f, state = wrap(convert, warmup=1)

@@ -40,7 +40,7 @@ def chain():
 def state():
     note = Diagnostic("JC777", "a note", span(2))
 
-    def convert(*_, listener):
+    def convert(*_, listener, enter):
         return Made(lambda function, x: function(x), chain(), "def run(): ...\n", (note,))
 
     f = cache.wrap(sample, make_options({"warmup": 1}), convert)
