@@ -12,6 +12,8 @@ Files in reading order:
     places   from sites and emitted code back to the user's lines
     variant  one specialisation in use, and its counters
     call     the state machine of a function's calls
+    wrapper  what is called instead of the user's function
+    callees  functions that ordinary Python in a graph calls, with graphs of their own
     cache    the wrappers that users hold, and the way from them to their state
     binding  the forward of one module, and what copies of the module get of it
     report   what was done, and why, as text

@@ -56,6 +56,7 @@ Files in reading order:
     live_ins        what a segment knows of its locals after ordinary Python has run
     worth           whether a transaction is worth being a graph
     segments        the walk over the statements: segments, and the host ranges between them
+    open_loops      loops that ordinary Python keeps out of a graph, as loops of steps
     lower           the whole way: from a function and a call to a chain
     passes          graph to graph, a chapter of its own
 """

@@ -12,7 +12,6 @@ from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, Tu
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS, is_code_like, lift, sample_type, sym
-from janusc.lowering.store import parts
 from janusc.types import HostType, TensorType, TupleType, Type, join_all
 
 _CONTAINERS: dict[str, type] = {"list": list, "dict": dict}
@@ -59,9 +58,9 @@ def carry_over(lo: Lowering, name: str, held: Any) -> Any:
             maybe_unbound=held.maybe_unbound,
         )
     kind = {TupleV: tuple, ListV: list, DictV: dict}.get(type(held))
-    element = next((p for p in parts(held) if isinstance(p, Sym)), None)
-    same = isinstance(held, (TupleV, ListV)) and all(isinstance(x, Sym) for x in held.items)
-    return Sym(lo.builder.parameter(), UNKNOWN, pytype=kind, element=element if same else None)
+    items = held.items if isinstance(held, (TupleV, ListV)) else ()
+    same = bool(items) and all(isinstance(x, Sym) for x in items)
+    return Sym(lo.builder.parameter(), UNKNOWN, pytype=kind, element=items[0] if same else None)
 
 
 def carry_known(lo: Lowering, name: str, held: Known) -> Any:
