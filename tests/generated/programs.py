@@ -254,7 +254,10 @@ class _Module:
         self.parts.append(NET)
         topics, self.topics = self.topics, [t for t in self.topics if t not in ("box", "net", "module")]
         first = self.rng.choice((("self.steps += 1",), ("self.acc = self.acc + v.detach().sum(0)",), ()))
+        before = len(self.parts)
         self.function("def forward(self, v):", Scope({"V": ["v"]}), "V", self.rng.choice((1, 2)), "    ", first)
+        # a forward that calls itself twice, and catches that it gets too deep, never ends
+        self.parts[before:] = [part.replace("NET(", "NET.seq(") for part in self.parts[before:]]
         self.topics = topics
         self.parts.append("\nNET = Net()\nOPTIM = torch.optim.SGD(NET.parameters(), lr=0.1, momentum=0.5)\n\n")
 

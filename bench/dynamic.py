@@ -1,0 +1,203 @@
+"""Dynamic programs beside eager and torch.compile: the first varying calls with all they cost, then the steady state.
+
+    python bench/dynamic.py [--no-torch-compile] [name ...]
+
+Prints what is required and what was measured, and ends with status 1 where a requirement is not met. The text is also
+written to ``bench/results/dynamic.txt`` where all programs were run. Every result is compared with eager's.
+``torch.compile`` runs in processes of its own with a time limit, since it may compile for minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import programs
+import torch
+from timing import processor_name
+
+import janusc as janus
+
+RESULTS = Path(__file__).parent / "results" / "dynamic.txt"
+CALLS = 60  # the first calls, each with another input
+SHORTEST = 0.1  # seconds of eager that a cold start is compared over: shorter ones go on with the same inputs
+COLD_RUNS, ROUNDS = 3, 7
+LIMIT = 90  # seconds that torch.compile gets for its cold start
+
+COLD, FAST, STEADY, CONVERSION, GRAPHS = 1.2, 0.85, 1.02, 2.0, 3
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What was measured of one program: seconds of the first calls, and of each after that."""
+
+    name: str
+    calls: int
+    eager: float
+    cold: float
+    steady_eager: float
+    steady: float
+    conversion: float
+    graphs: int
+    in_graphs: float
+    fast: bool
+    captured: str
+
+    def complaints(self) -> list[str]:
+        """The requirements that are not met."""
+        allowed = FAST if self.fast else STEADY
+        cold, steady = self.cold / self.eager, self.steady / self.steady_eager
+        found = [
+            (cold > COLD, f"cold start {cold:.2f} x eager, allowed {COLD} x"),
+            (steady > allowed, f"steady state {steady:.2f} x eager, allowed {allowed} x"),
+            (self.conversion > CONVERSION, f"converting took {self.conversion:.2f} s, allowed {CONVERSION} s"),
+            (self.graphs > GRAPHS, f"{self.graphs} graphs, allowed {GRAPHS}"),
+        ]
+        return [f"{self.name}: {text}" for holds, text in found if holds]
+
+
+def convert(target: Any) -> Any:
+    """The target under janusc, through the exact backend."""
+    return janus.compile(target, backend="aten")
+
+
+def run(call: Callable[[int], Any], numbers: Sequence[int]) -> tuple[float, list[Any]]:
+    """The seconds that these calls take, and their results."""
+    start = time.perf_counter()
+    results = [call(number) for number in numbers]
+    return time.perf_counter() - start, results
+
+
+def measure_cold(name: str) -> tuple[int, float, float, programs.Case, programs.Case]:
+    """Fresh cases of eager and janusc in turn, over the first calls; the last two go on."""
+    seconds, _ = run(programs.make(name, lambda target: target).call, range(CALLS))
+    numbers = list(range(CALLS)) * max(1, round(SHORTEST / seconds + 0.5))
+    eager_seconds, our_seconds = [], []
+    for _ in range(COLD_RUNS):
+        eager = programs.make(name, lambda target: target)
+        taken, expected = run(eager.call, numbers)
+        eager_seconds.append(taken)
+        ours = programs.make(name, convert)  # only now, since it seeds the generator that both draw from
+        taken, found = run(ours.call, numbers)
+        our_seconds.append(taken)
+        if not programs.same(expected, found):
+            raise SystemExit(f"{name}: the results differ from eager's")
+    return len(numbers), median(eager_seconds), median(our_seconds), eager, ours
+
+
+def measure_steady(eager: programs.Case, ours: programs.Case) -> tuple[float, float]:
+    """Seconds a call, in rounds over all inputs: each in turn, and each first in every other round."""
+    seconds: dict[int, list[float]] = {0: [], 1: []}
+    for number in range(ROUNDS):
+        pair = [(0, eager.call), (1, ours.call)]
+        for which, call in pair if number % 2 == 0 else reversed(pair):
+            seconds[which].append(run(call, range(CALLS))[0] / CALLS)
+    return median(seconds[0]), median(seconds[1])
+
+
+def measure(name: str, capture: bool) -> Figures:
+    """All figures of one program."""
+    calls, eager_seconds, our_seconds, eager, ours = measure_cold(name)
+    steady_eager, steady = measure_steady(eager, ours)
+    stats = [janus.stats(target) for target in ours.targets]
+    return Figures(
+        name=name,
+        calls=calls,
+        eager=eager_seconds,
+        cold=our_seconds,
+        steady_eager=steady_eager,
+        steady=steady,
+        conversion=max(s.conversion_seconds for s in stats),
+        graphs=max(s.graphs for s in stats),
+        in_graphs=sum(s.graph_calls for s in stats) / sum(s.calls for s in stats),
+        fast=programs.PROGRAMS[name].fast,
+        captured=captured(name, calls) if capture else "",
+    )
+
+
+def captured(name: str, calls: int) -> str:
+    """The cold start and steady state of torch.compile, with its default backend, in a fresh process."""
+    command = [sys.executable, __file__, "--probe", name, "--calls", str(calls)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        return f"over {LIMIT} s"
+    if done.returncode != 0:
+        return (done.stderr.strip().splitlines() or ["failed"])[-1][:60]
+    cold, steady = json.loads(done.stdout.splitlines()[-1])
+    return f"{cold:8.2f}{steady * 1e3:9.2f}"
+
+
+def probe(name: str, calls: int) -> None:
+    """Run a program under torch.compile."""
+    case = programs.make(name, torch.compile)
+    numbers = (list(range(CALLS)) * (calls // CALLS + 1))[:calls]
+    cold, _ = run(case.call, numbers)
+    steady = median(run(case.call, range(CALLS))[0] / CALLS for _ in range(3))
+    print(json.dumps([cold, steady]))
+
+
+def report(found: Sequence[Figures]) -> str:
+    """The machine, the figures, and what is not as required."""
+    python, threads = platform.python_version(), torch.get_num_threads()
+    heads = ("calls", "eager s", "janusc s", "of eager", "convert s", "graphs", "in graphs", "eager ms", "janusc ms")
+    widths = (6, 9, 9, 9, 10, 7, 10, 9, 10)
+    lines = [
+        f"torch {torch.__version__}, Python {python}, {threads} thread, {processor_name()}",
+        f"the first {CALLS} calls or more, each with another input, warm-up and conversion included; then ms a call",
+        "",
+        f"{'':34}{''.join(f'{h:>{w}}' for h, w in zip(heads, widths, strict=True))} of eager   torch.compile: s, ms",
+    ]
+    for f in found:
+        lines.append(
+            f"{f.name:34}{f.calls:6}{f.eager:9.2f}{f.cold:9.2f}{f.cold / f.eager:9.2f}{f.conversion:10.2f}{f.graphs:7}"
+            f"{f.in_graphs:10.0%}{f.steady_eager * 1e3:9.2f}{f.steady * 1e3:10.2f}{f.steady / f.steady_eager:9.2f}"
+            f"{'*' if f.fast else ' '}  {f.captured}"
+        )
+    complaints = [text for f in found for text in f.complaints()]
+    lines += [
+        "",
+        f"* of these, at most {FAST} x eager is required, of the others {STEADY} x; a cold start at most {COLD} x",
+    ]
+    lines += [f"BAD  {text}" for text in complaints] or ["all as required"]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Measure all programs, or those named."""
+    parser = argparse.ArgumentParser(description="Measure janusc on dynamic programs.")
+    parser.add_argument("names", nargs="*", metavar="name", help=", ".join(programs.PROGRAMS))
+    parser.add_argument("--no-torch-compile", action="store_true", help="leave torch.compile out: it takes minutes")
+    parser.add_argument("--probe", choices=sorted(programs.PROGRAMS), help="torch.compile in this process; prints JSON")
+    parser.add_argument("--calls", type=int, default=CALLS)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if options.probe:
+        probe(options.probe, options.calls)
+        return 0
+    unknown = [name for name in options.names if name not in programs.PROGRAMS]
+    if unknown:
+        parser.error(f"no such program: {', '.join(unknown)}; there are {', '.join(programs.PROGRAMS)}")
+    found = []
+    for name in options.names or programs.PROGRAMS:
+        print(f"measuring {name}", file=sys.stderr, flush=True)
+        found.append(measure(name, not options.no_torch_compile))
+    text = report(found)
+    print(text, end="")
+    if not options.names:
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(text, encoding="utf-8")
+    return 1 if any(f.complaints() for f in found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
