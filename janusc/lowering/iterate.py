@@ -50,12 +50,19 @@ def static_items(lo: Lowering, iterable: Any, node: Any = None) -> list[Any] | N
 _REPEATABLE = (list, tuple, dict, set, frozenset, str, bytes, range, torch.Size, torch.Tensor)
 
 
+ITERATORS: tuple[type, ...] = (
+    *map(type, (iter([]), iter(()), iter({}), iter({}.values()), iter({}.items()), iter(set()), iter(""), iter(b""))),
+    *map(type, (iter(range(0)), reversed([]), reversed({}), reversed(range(0)), (0 for _ in range(0)))),
+    *(zip, enumerate, map, filter),
+)
+
+
 def check_repeatable(lo: Lowering, iterable: Sym) -> None:
     """An iterator gives its items once, so what comes after a rollback would find none: only containers are read."""
     if iterable.is_tensor or iterable.pytype in _REPEATABLE or type(iterable.sample) in _REPEATABLE:
         return
     site = lo.site(lo.node, "container")
-    if lo.profile.is_refuted(site):
+    if iterable.pytype in ITERATORS or lo.profile.is_refuted(site):
         raise lo.refuse(codes.ITERATION, "this may be an iterator, which can't be read a second time")
     lo.check("container", (iterable.value,), site, lo.span())
 

@@ -9,12 +9,13 @@ import gast
 from janusc.frontend import parse
 from janusc.frontend.parse import ParsedFunction
 from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, TupleV
+from janusc.lowering.iterate import ITERATORS
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS, is_code_like, lift, sample_type, sym
-from janusc.types import HostType, TensorType, TupleType, Type, join_all
+from janusc.types import HostType, TensorType, TupleType, Type, join_all, type_name
 
-_CONTAINERS: dict[str, type] = {"list": list, "dict": dict}
+_KINDS = {type_name(cls): cls for cls in (list, dict, *ITERATORS)}
 
 
 def after_host(lo: Lowering, name: str, seen: Type | None) -> Any:
@@ -28,8 +29,8 @@ def after_host(lo: Lowering, name: str, seen: Type | None) -> Any:
         lo.check("type", (value, lo.builder.ref(torch.Tensor)), f"{name} after ordinary Python", lo.span())
     elif sample is not UNKNOWN and type(sample) in SCALARS:
         lo.check("type", (value, lo.builder.ref(type(sample))), f"{name} after ordinary Python", lo.span())
-    elif isinstance(seen, HostType) and seen.name in _CONTAINERS:
-        kind = _CONTAINERS[seen.name]
+    elif isinstance(seen, HostType) and seen.name in _KINDS:
+        kind = _KINDS[seen.name]
         lo.check("type", (value, lo.builder.ref(kind)), f"{name} after ordinary Python", lo.span())
         return Sym(value, UNKNOWN, pytype=kind)
     else:
