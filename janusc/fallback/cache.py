@@ -22,17 +22,31 @@ from janusc.fallback.wrapper import make_bound_wrapper, make_wrapper
 from janusc.options import Options
 
 _shared: weakref.WeakKeyDictionary[types.FunctionType, dict[Options, weakref.ref[Any]]] = weakref.WeakKeyDictionary()
+_of_code: weakref.WeakValueDictionary[tuple[int, Options], CompiledFunction] = weakref.WeakValueDictionary()
 _unchanged: dict[int, tuple[weakref.ref[Any], CompiledFunction]] = {}
 
 
 def wrap(function: types.FunctionType, options: Options, convert: Converter) -> types.FunctionType:
     """A plain function that runs the calls of ``function`` in graphs where it can, otherwise like it."""
-    state = CompiledFunction(function, options, convert, Callees(options, convert))
-    wrapper = make_wrapper(function, state)
+    wrapper = make_wrapper(function, _state_for(function, options, convert))
     functools.update_wrapper(wrapper, function)
     wrapper.__defaults__ = function.__defaults__
     wrapper.__kwdefaults__ = function.__kwdefaults__
     return wrapper
+
+
+def _state_for(function: types.FunctionType, options: Options, convert: Converter) -> CompiledFunction:
+    """The state of a function: that of another one of the same ``def`` or ``lambda``, as long as one is alive.
+
+    What is made anew in each turn of a loop would else be converted anew each time. A function that is compiled again
+    starts afresh.
+    """
+    key = id(function.__code__), options
+    known = _of_code.get(key)
+    if known is not None and known.adopt(function):
+        return known
+    state = _of_code[key] = CompiledFunction(function, options, convert, Callees(options, convert))
+    return state
 
 
 def wrap_shared(function: types.FunctionType, options: Options, convert: Converter) -> types.FunctionType:

@@ -20,6 +20,7 @@ import time
 import traceback
 import types
 import warnings
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -108,7 +109,16 @@ class CompiledFunction:
         self._convert_call = convert
         self._converter: tuple[int, object] | None = None  # the process, and who in it converts just now
         self._lock = make_lock()
+        self._code = code
+        self._functions = weakref.WeakSet([function] if code is not None else [])
         self._clear()
+
+    def adopt(self, function: types.FunctionType) -> bool:
+        """Serve another function of the same code too; False for one that is served already, or where none is left."""
+        if function.__code__ is not self._code or function in self._functions or not len(self._functions):
+            return False
+        self._functions.add(function)
+        return True
 
     def reset(self) -> None:
         """Forget everything learned and counted."""

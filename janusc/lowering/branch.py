@@ -89,6 +89,8 @@ def decide(lo: Lowering, node: Any, predicate: Sym, statement: Any = None) -> bo
     """
     site = test_site(lo, node)
     seen = lo.profile.outcomes(site)
+    if lo.worlds.active:
+        seen = seen | set(examples.outcomes(lo, predicate).values())
     direction: bool | None = None
     if predicate.stable and predicate.sample is not UNKNOWN and not isinstance(predicate.sample, torch.Tensor):
         direction = bool(predicate.sample)
@@ -214,6 +216,8 @@ def cond(
 def unreached(lo: Lowering, error: Unconvertible, going: Mapping[int, bool], direction: bool) -> Unreached:
     """Why a side is taken not to be taken: it can't be converted, and no activation at hand goes there."""
     if isinstance(error, Unreached):
+        if direction in going.values() and all(routine.drafted for routine in lo.routines):
+            raise Unconvertible(error.diagnostic)
         return error
     site = lo.site(lo.node, f"side {direction}")
     everywhere = lo.worlds.active <= going.keys()

@@ -31,7 +31,7 @@ from janusc.lowering.lowering import Lowering, Unconvertible, Unreached
 from janusc.lowering.operands import SCALARS, arg, escape, sample_type
 from janusc.lowering.store import own_dict
 from janusc.lowering.worlds import OUTSIDE
-from janusc.types import ANY, Constant, HostType, TensorType, TupleType, Type, join
+from janusc.types import ANY, Constant, HostType, TensorType, TupleType, Type, join, type_of
 
 _MOST_PASSES = 24
 Arguments = list[tuple[str, Any]]
@@ -81,6 +81,8 @@ class Routine:
     result: Type | None = None
     acts: bool = False  # whether it writes, draws or prints
     changed: bool = False
+    inferred: bool = False  # whether the type of the result comes from the body, as no call was seen
+    drafted: bool = False  # the body was lowered once, so that what it returns without calling itself is known
 
     @property
     def varying(self) -> list[Parameter]:
@@ -145,6 +147,7 @@ def define(lo: Lowering, frame: Frame, arguments: Arguments) -> Any:
     for _ in range(_MOST_PASSES):
         routine.changed = False
         region, output = lower_body(lo, routine, frame, parsed.body)
+        routine.drafted = True
         if not routine.acts and changes_something(lo, region):
             routine.acts = routine.changed = True
         if not routine.changed:
@@ -197,6 +200,7 @@ def lower_body(lo: Lowering, routine: Routine, frame: Frame, body: Any) -> tuple
                     result = Known(None) if stmt.value is None else lo.expr(stmt.value)
                     break
                 lo.stmt(stmt)
+            infer_result(routine, result)
             ensure(lo, result, routine.result)
             output = escape(lo, result)
     finally:
@@ -241,9 +245,31 @@ def invoke_inside(lo: Lowering, routine: Routine, arguments: Arguments) -> Any:
 
 def unseen(lo: Lowering, routine: Routine) -> NoReturn:
     """A call that was never reached: its branch gives up the graph when it is taken, and is profiled then."""
-    site = lo.site(lo.node, "unseen")
+    place = lo.site(lo.node, "unseen")
     error = lo.refuse(codes.RECURSION, f"{routine.name} was not seen to call itself here")
-    raise error if lo.profile.is_refuted(site) else Unreached(error.diagnostic, site)
+    raise error if lo.profile.is_refuted(place) and routine.drafted else Unreached(error.diagnostic, place)
+
+
+def infer_result(routine: Routine, result: Any) -> None:
+    """What is returned is of the type of the ways that return without a call, where the profile saw no call."""
+    found = result_type(result)
+    if found is None or not (routine.result is None or routine.inferred):
+        return
+    wider = found if routine.result is None else join(routine.result, found)
+    if wider != routine.result:
+        routine.result, routine.inferred, routine.changed = wider, True, True
+
+
+def result_type(result: Any) -> Type | None:
+    """The type of what is returned, as a profile would have it."""
+    if isinstance(result, TupleV):
+        items = [result_type(item) for item in result.items]
+        return TupleType(tuple(t for t in items if t is not None)) if None not in items else None
+    if isinstance(result, Sym) and result.is_tensor and isinstance(result.sample, torch.Tensor):
+        return type_of(result.sample.detach())
+    value = result.value if isinstance(result, Known) else getattr(result, "sample", None)
+    known = isinstance(result, Known) or getattr(result, "pytype", None) is type(value)
+    return HostType(type(value).__name__) if known and type(value) in SCALARS else None
 
 
 def new_worlds(lo: Lowering, routine: Routine, arguments: Arguments) -> dict[int, int | None]:
