@@ -345,7 +345,7 @@ class CompiledFunction:
             if site is not None or spurious:
                 if not self.profile.refute(site or f"host:{place}"):
                     self._set_back()
-                self._retire(variant)
+                self._retire(variant, policy.is_new_way(site))
         if self.options.strict and twin_succeeded:
             what = f"its graph failed with {_reason(error)}"
             if site is not None:
@@ -393,11 +393,11 @@ class CompiledFunction:
             if variant in self.variants:
                 self.variants = (variant, *(v for v in self.variants if v is not variant))
 
-    def _retire(self, variant: Variant) -> None:
+    def _retire(self, variant: Variant, new_way: bool) -> None:
         """Drop a specialisation whose assumption was false; the next call converts again."""
         if variant in self.variants:
             self._drop(variant)
-            self._profiles_due = 1 if self._owes_profile else 0
+            self._profiles_due = int(self._owes_profile and new_way)
             self._owes_profile = False
             self._relaxing = True
 
