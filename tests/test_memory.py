@@ -13,7 +13,7 @@ import janusc as janus
 PAGE = os.sysconf("SC_PAGE_SIZE")
 WARM, MORE, WIDE = 30, 60, 1024
 ALLOWED = 3 << 20
-"""Bytes: what the allocator and the interpreter may still take after the first calls. One input has some 80 kB and up."""
+"""Bytes: what the allocator and the interpreter may still take after the first calls. One input has 80 kB and more."""
 
 
 class Node:
@@ -71,7 +71,9 @@ def test_many_different_inputs_leave_memory_flat(kind):
     lengths = iter(random.Random(1).sample(range(2, WARM + MORE + 20), WARM + MORE))
 
     def step():
-        loss = model(tree(source, source.randrange(2, 40)) if kind == "trees" else torch.randn(next(lengths), WIDE)).sum()
+        loss = model(
+            tree(source, source.randrange(2, 40)) if kind == "trees" else torch.randn(next(lengths), WIDE)
+        ).sum()
         loss.backward()
         model.zero_grad()
 
