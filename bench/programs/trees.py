@@ -65,7 +65,7 @@ def sources(module: str = "statistics") -> list[ast.expr]:
     """The expressions that statements of a module consist of, but for the smallest and largest."""
     statements = [s for s in ast.walk(ast.parse(source_of(module))) if isinstance(s, ast.stmt)]
     found = [n for s in statements for n in ast.iter_child_nodes(s) if isinstance(n, ast.expr)]
-    return [n for n in found if 3 <= expression_of(n).size() <= 40]
+    return [n for n in found if 8 <= expression_of(n).size() <= 60]
 
 
 @functools.cache
@@ -310,12 +310,12 @@ class Evaluator(nn.Module):
 @program(fast=True)
 def syntax_tree(decorate: Decorator) -> Case:
     """Whether an expression comes from a return, in the end, from the tree that the parser made."""
-    model = Evaluator()
+    model, large = Evaluator(), [node for node in sources() if expression_of(node).size() > 12]
     forward = decorate(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
     def call(number):
-        node = pick([n for n in sources() if expression_of(n).size() > 8], number)
+        node = pick(large, number)
         optimizer.zero_grad()
         loss = F.nll_loss(forward(node), torch.tensor(int(isinstance(node, ast.Call))))
         loss.backward()

@@ -22,6 +22,23 @@ _DIRECT: dict[Any, Any] = {
     torch.nn.functional.sigmoid: torch.sigmoid,
 }
 
+_DIRECT_WITH_DIM: dict[Any, Any] = {
+    torch.nn.functional.softmax: torch.softmax,
+    torch.nn.functional.log_softmax: torch.log_softmax,
+}
+
+
+def direct_call(function: Any, args: list[Any], kwargs: dict[str, Any]) -> tuple[Any, list[Any]] | None:
+    """The same computation without the Python function around it, and its arguments; None where none is known."""
+    if function in _DIRECT and len(args) == 1 and set(kwargs) <= {"inplace"}:
+        return _DIRECT[function], args
+    given = [*args, *(v for k, v in kwargs.items() if k == "dim")]
+    if function not in _DIRECT_WITH_DIM or len(given) != 2 or not set(kwargs) <= {"dim"}:
+        return None
+    dim = given[1]
+    is_number = type(dim.value) is int if isinstance(dim, Known) else isinstance(dim, Sym) and dim.pytype is int
+    return (_DIRECT_WITH_DIM[function], given) if is_number else None
+
 
 def call_torch(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A convertible torch function on abstract arguments."""
@@ -44,9 +61,10 @@ def call_torch(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, A
     if function is torch.tensor and any(tensors_in(a) for a in args):
         raise lo.refuse_call(codes.OPAQUE_CALL, "torch.tensor of tensors")
     written = torch_table.written_arguments(function, name, tuple(args), kwargs, lambda flag: flag_truth(lo, flag))
-    direct = _DIRECT.get(function)
-    if direct is not None and len(args) == 1 and set(kwargs) <= {"inplace"} and not written:
-        function, dotted, kwargs = direct, torch_table.torch_name(direct), {}
+    direct = None if written else direct_call(function, args, kwargs)
+    if direct is not None:
+        (function, args), kwargs = direct, {}
+        dotted = torch_table.torch_name(function)
     sample = sample_call(lo, function, name, args, kwargs)
     op: Op = ops.TORCH
     if torch_table.is_random(name, kwargs):

@@ -286,3 +286,12 @@ def unpacking_a_shape_of_another_rank():
         (torch.ones(2, 3, 4),),
         (torch.ones(2, 3),),
     ]
+
+
+@program(max_graphs=2)
+def softmax_in_every_spelling():
+    def f(x, dim):
+        plain = torch.nn.functional.softmax(x, dim=-1) * torch.nn.functional.log_softmax(x, dim)
+        return plain + torch.nn.functional.softmax(x, 1, dtype=torch.float64), torch.nn.functional.softmax(x, dim=dim)
+
+    return f, [(torch.randn(3, 4), n) for n in (0, 0, 1, -1, 1, 2, 0)]
