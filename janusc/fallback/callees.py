@@ -52,9 +52,9 @@ class Callees:
         code = function.__code__
         known = self._known.get(id(code))
         if known is None or known[0] is not code:
-            known = code, self._new_state(function)
-            if len(self._known) < _MOST:
-                self._known[id(code)] = known
+            if len(self._known) >= _MOST:
+                return callee
+            known = self._known[id(code)] = code, self._new_state(function)
         state = known[1]
         running: set[int] = self._active.__dict__.setdefault("codes", set())
         if state is None or state.direct or id(code) in running:

@@ -145,16 +145,18 @@ def take_apart(loop: Any) -> OpenLoop | None:
     more, stop = f"_jc_more_{place}", getattr(loop, "_jc_stop", None)
     if isinstance(loop, gast.For):
         iterator = f"_jc_iter_{place}"
-        start: tuple[Any, ...] = (_assign(iterator, gast.Call(func=_name(ITER), args=[loop.iter], keywords=[])),)
+        # in a list, which gives it away: an iterator ends with its loop, though others hold what they were given
+        made = gast.Call(func=_name(ITER), args=[loop.iter], keywords=[])
+        start: tuple[Any, ...] = (_assign(iterator, gast.List(elts=[made], ctx=gast.Load())),)
         found = gast.For(
             target=duplicate(loop.target),
-            iter=_name(iterator),
+            iter=gast.Subscript(value=_name(iterator), slice=_constant(0), ctx=gast.Load()),
             body=[_assign(more, _constant(True)), gast.Break()],
             orelse=[],
             type_comment=None,
         )
         tail: Any = gast.For(
-            target=loop.target, iter=_name(iterator), body=loop.body, orelse=loop.orelse, type_comment=None
+            target=loop.target, iter=_given(iterator), body=loop.body, orelse=loop.orelse, type_comment=None
         )
     elif isinstance(loop, gast.While):
         start = ()  # the test is part of the head
@@ -166,7 +168,8 @@ def take_apart(loop: Any) -> OpenLoop | None:
     after: tuple[Any, ...] = tuple(loop.orelse)
     if stop is not None:
         tail._jc_stop = stop
-        tail = gast.If(test=_negated(stop), body=[tail], orelse=[])
+        dropped = [gast.Expr(value=_given(iterator))] if isinstance(loop, gast.For) else []
+        tail = gast.If(test=_negated(stop), body=[tail], orelse=dropped)
         after = (gast.If(test=_negated(stop), body=loop.orelse, orelse=[]),) if loop.orelse else ()
     for node in (*start, *head, tail, *after):
         _place(node, loop)
@@ -177,6 +180,11 @@ def targets(loop: Any) -> frozenset[str]:
     """The names that a loop may set: by its target, its test and its body, though not in its ``else``."""
     parts: Sequence[Any] = [loop.target, *loop.body] if isinstance(loop, gast.For) else [loop.test, *loop.body]
     return names.stores(parts) | names.deletes(parts)
+
+
+def _given(iterator: str) -> Any:
+    pop = gast.Attribute(value=_name(iterator), attr="pop", ctx=gast.Load())
+    return gast.Call(func=pop, args=[], keywords=[])
 
 
 def _negated(flag: str) -> Any:
@@ -192,7 +200,7 @@ def _name(name: str) -> Any:
     return gast.Name(id=name, ctx=gast.Load(), annotation=None, type_comment=None)
 
 
-def _constant(value: bool) -> Any:
+def _constant(value: int) -> Any:
     return gast.Constant(value=value, kind=None)
 
 

@@ -127,6 +127,7 @@ def drive(emitted: Callable[..., Any]) -> Callable[..., Any]:
                 return end.value
             result = None  # the steps hold of it what they need
             result = host(*live)
+            live = ()  # nor is anything kept alive that they let go
 
     return run
 
@@ -392,6 +393,7 @@ class _Entry:
             if mark.name:
                 line(f"if {self._variable(mark.name)}: break", mark.span)
             self.writer.dedent()
+            self._let_go(dict(self.env), {name for later in self.chain.steps[index:] for name in later.live_ins})
 
     def _start(self, mark: Mark, index: int) -> None:
         """Give what a pass may set a place that holds it between passes, and find the statements of the loop once."""

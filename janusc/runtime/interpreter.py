@@ -112,12 +112,13 @@ class _Run:
             loops.append(number)
             return number + 1
         holds = bool(step.name and self.locals.get(step.name))
-        if step.kind == "test":
-            return number + 1 if holds else end_of(steps, loops.pop()) + 1
-        if not holds:
-            return loops[-1] + 1
-        loops.pop()
-        return number + 1
+        if holds is (step.kind == "test"):
+            return number + 1 if holds else loops[-1] + 1
+        after = end_of(steps, loops.pop()) + 1
+        needed = {name for later in steps[after:] for name in later.live_ins}
+        for name in [name for name in self.locals if name.startswith("_jc_") and name not in needed]:
+            del self.locals[name]  # an iterator ends with its loop
+        return after
 
     def host_range(self, step: HostRange) -> tuple[bool, Any]:
         """Run the statements; says whether the call is over, and with what result."""

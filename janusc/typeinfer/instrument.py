@@ -192,7 +192,10 @@ class _Weaver(gast.NodeTransformer):  # type: ignore[misc]
     def visit_GeneratorExp(self, node: Any) -> Any:
         """Only what is evaluated at once: the generator may outlive the call, and must not hold a probe then."""
         first = node.generators[0]
-        first.iter = self._counted(node, self.visit(first.iter))
+        if isinstance(first.iter, (gast.List, gast.Set)):  # Python makes a tuple of a display that is only run over
+            first.iter.elts = [self.visit(element) for element in first.iter.elts]
+        else:
+            first.iter = self._counted(node, self.visit(first.iter))
         return node
 
     def _comprehension(self, node: Any) -> Any:

@@ -235,3 +235,36 @@ def a_helper_with_graphs_of_its_own():
         return total, obs
 
     return learn, [(torch.zeros(3), k) for k in (2, 2, 3, 4, 5, 1, 3)], world, model
+
+
+@program()
+def iterators_that_notice_the_end_of_the_loop():
+    model, log = net(), []
+
+    def numbers(n):
+        try:
+            for k in range(n):
+                log.append(f"next {k}")
+                yield k
+        finally:
+            log.append("closed")
+
+    def rollout(n, most):
+        total = torch.zeros(3)
+        for k in numbers(n):
+            total = torch.tanh(model(total)) * 2 + k
+            time.time()
+            log.append("passed")
+            if k == most:
+                total = total * 3
+                break
+            total = total + 1
+        else:
+            log.append("else")
+        log.append("after")
+        time.time()
+        y = total * 2 + 1
+        log.append("end")
+        return y.sum() + torch.relu(y)
+
+    return rollout, [(n, k) for n, k in ((3, 9), (3, 9), (3, 1), (4, 1), (2, 0), (0, 0), (3, 2))], log

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from lowering.graph_strategies import CONSTS, chains, syntactic_graphs
 
 from janusc.lowering import ops
-from janusc.lowering.ir import Chain, Const, Graph, HostRange, Node, Ref, Segment, Slc, Tup, Value
+from janusc.lowering.ir import Chain, Const, Graph, HostRange, Mark, Node, Ref, Segment, Slc, Tup, Value
 from janusc.lowering.printer import print_chain, print_graph, print_node
 from janusc.lowering.reader import ReadError, read_chain, read_graph
 from janusc.source import Span
@@ -76,6 +76,9 @@ def test_steps_keep_all_they_say():
     graph = Graph((), (), ())
     steps = (
         Segment((), graph, graph, ("x", "1"), False, "rest 1"),
+        Mark("start", ("x", "a name"), span=Span("f.py", 2)),
+        Mark("test", (), "more"),
+        Mark("end", ("x",), "if not", Span("f.py", 2)),
         HostRange("host 1", ("x",), (), True, "it's # opaque", Span("f.py", 3)),
     )
     chain = Chain("a name", steps, {"f": len})

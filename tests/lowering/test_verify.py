@@ -9,7 +9,22 @@ from hypothesis import given
 from lowering.graph_strategies import chains
 
 from janusc.lowering import op_rules, ops
-from janusc.lowering.ir import Chain, Const, Dct, Effect, Graph, HostRange, Lst, Node, Op, Ref, Segment, Tup, Value
+from janusc.lowering.ir import (
+    Chain,
+    Const,
+    Dct,
+    Effect,
+    Graph,
+    HostRange,
+    Lst,
+    Mark,
+    Node,
+    Op,
+    Ref,
+    Segment,
+    Tup,
+    Value,
+)
 from janusc.lowering.reader import read_chain, read_graph
 from janusc.lowering.verify import VerifyError, verify
 from janusc.types import ANY
@@ -272,3 +287,19 @@ def test_a_graph_of_many_nodes_and_deep_regions():
     for _ in range(5000):
         region = Graph((), (Node(ops.CONTEXT, "with", (Ref("f"),), (), (), (region,)),))
     verify(region)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "message"),
+    [
+        (["start"], "no end"),
+        (["end"], "step 0 is not in a loop"),
+        (["start", "end", "test"], "step 2 is not in a loop"),
+        (["start", "host", "end"], "returns in the middle of a loop"),
+    ],
+)
+def test_loops_of_steps_are_closed(kinds, message):
+    steps = [HostRange("h", (), returns=True) if kind == "host" else Mark(kind, ()) for kind in kinds]
+    with pytest.raises(VerifyError, match=message):
+        verify(Chain("c", tuple(steps)))
+    verify(Chain("c", (Mark("start", ()), Mark("test", (), "x"), Mark("end", ()))))

@@ -397,3 +397,13 @@ def test_instrument_binds_to_any_function_of_the_code():
     assert isinstance(template.bind(f), types.FunctionType)
     assert template.bind(f)(3) == 3
     assert profile.snapshot().types
+
+
+def test_a_display_that_a_generator_runs_over_is_the_tuple_that_python_makes_of_it():
+    def f(a):
+        return (x for x in [a, 2]), (x for x in [])
+
+    twin = Instrumenter(Profile()).twin(f)
+    for made, plain in zip(twin(1), f(1)):
+        assert type(made.gi_frame.f_locals[".0"]) is type(plain.gi_frame.f_locals[".0"])
+    assert list(twin(1)[0]) == [1, 2]
