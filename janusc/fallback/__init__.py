@@ -10,6 +10,7 @@ Files in reading order:
     eager    when a call must be plain Python
     policy   rules of thumb as pure functions: what to evict, when to try again
     places   from sites and emitted code back to the user's lines
+    generalise  what is given up so that one specialisation takes many kinds of calls
     variant  one specialisation in use, and its counters
     call     the state machine of a function's calls
     wrapper  what is called instead of the user's function

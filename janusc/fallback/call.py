@@ -14,7 +14,6 @@ holds the user's function or arguments: the wrapper hands them on.
 
 from __future__ import annotations
 
-import inspect
 import os
 import time
 import traceback
@@ -27,19 +26,21 @@ from typing import Any, Protocol
 
 from janusc import torch_private
 from janusc.diagnostics import CODES, RUNS_EAGERLY, Diagnostic, JanusError, JanusWarning, Refusal, define
-from janusc.fallback import places, policy
+from janusc.fallback import generalise, places, policy
 from janusc.fallback.eager import builtins_are_replaced
+from janusc.fallback.generalise import bind
 from janusc.fallback.variant import Specialisation, Variant
 from janusc.frames import uncounted
 from janusc.frontend import parse
 from janusc.interrupts import is_interrupt
 from janusc.locks import make_lock
 from janusc.lowering import codes
+from janusc.lowering.ir import Chain
 from janusc.options import Options
 from janusc.sentinels import MISS
 from janusc.source import Span
 from janusc.typeinfer.instrument import Instrumenter
-from janusc.typeinfer.profile import Profile
+from janusc.typeinfer.profile import Profile, Snapshot
 
 OWN_FAULT = define("JC901", "a fault of janusc's own while converting")
 STILLBORN = define("JC902", "the guards of a new graph did not hold for its own call")
@@ -142,6 +143,7 @@ class CompiledFunction:
         self._profiles_due = self.options.warmup
         self._relaxing = False
         self._owes_profile = False  # a part of a call that had to be finished eagerly went unseen
+        self._tried_for_all: list[Snapshot] = []
         self._parsed: parse.ParsedFunction | None = None
 
     # ---- calls that no specialisation took
@@ -161,6 +163,8 @@ class CompiledFunction:
             self.guard_misses += 1
         if self._profiles_due > 0:
             self._profiles_due -= 1
+            if tried:
+                generalise.give_up(self.profile, self._chains().values(), function, args, kwargs, keep=True)
             return self._run_profiled(function, args, kwargs)
         return self._convert_and_run(function, args, kwargs, tried)
 
@@ -247,9 +251,15 @@ class CompiledFunction:
         self._relaxing = False
         try:
             parsed = self._parsed or parse.parse(function)
-            made = self._convert_call(
-                parsed, function, args, kwargs, self.profile, self.options, listener=variant, enter=self.callees.enter
-            )
+
+            def make(profile: Profile) -> Specialisation:
+                enter = self.callees.enter
+                return self._convert_call(
+                    parsed, function, args, kwargs, profile, self.options, listener=variant, enter=enter
+                )
+
+            made = self._convert_for_all(make, function, args, kwargs)
+            made = make(self.profile) if made is None else made
         except Exception as error:
             if is_interrupt(error):
                 raise
@@ -259,6 +269,38 @@ class CompiledFunction:
         variant.adopt(made)
         self._install(variant)
         return variant
+
+    def _convert_for_all(
+        self,
+        make: Callable[[Profile], Specialisation],
+        function: types.FunctionType,
+        args: Arguments,
+        kwargs: Keywords,
+    ) -> Specialisation | None:
+        """A conversion that also takes what the present ones take; None where that can't be, or is no gain."""
+        chains = self._chains()
+        if len(chains) < (1 if self.profile.varies() else generalise.FEW):
+            return None
+        fork = self.profile.fork()
+        covered = generalise.give_up(fork, chains.values(), function, args, kwargs)
+        if not any(covered) or fork.snapshot() in self._tried_for_all:
+            return None
+        self._tried_for_all.append(fork.snapshot())
+        try:
+            made = make(fork)
+        except Refusal:
+            return None
+        if generalise.host_ranges(made.chain) > min(map(generalise.host_ranges, chains.values())):
+            return None
+        self.profile.join(fork)
+        with self._lock:
+            for variant, replaced in zip(chains, covered):
+                if replaced and variant in self.variants:
+                    self._drop(variant)
+        return made
+
+    def _chains(self) -> dict[Variant, Chain]:
+        return {v: v.made.chain for v in self.variants if v.made is not None and isinstance(v.made.chain, Chain)}
 
     def _install(self, variant: Variant) -> None:
         with self._lock:
@@ -425,10 +467,8 @@ class CompiledFunction:
 
 def _binds(function: types.FunctionType, args: Arguments, kwargs: Keywords) -> bool:
     """Whether the arguments fit the parameters of the code, whatever signature the function claims to have."""
-    bare = types.FunctionType(function.__code__, {}, "bare", function.__defaults__, function.__closure__)
-    bare.__kwdefaults__ = function.__kwdefaults__
     try:
-        inspect.signature(bare).bind(*args, **kwargs)
+        bind(function, args, kwargs)
     except TypeError:
         return False
     return True

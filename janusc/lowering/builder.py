@@ -49,6 +49,7 @@ class Builder:
         self.guards: list[Node] = []
         self.params: list[Value] = []
         self.early: set[Value] = set()
+        self.late: set[Value] = set()  # there before the body too, but of a kind that varies
         self.assumed: list[Node] = []  # guards that a part of the walk rests on, and nothing else
         self.regions: list[Region] = [Region()]
 
@@ -88,11 +89,17 @@ class Builder:
 
     def is_visible(self, value: Value) -> bool:
         """Whether a value is known to the whole segment, and not to a region alone."""
-        return value in self.early or any(value in node.outputs for node in self.regions[0].nodes)
+        known = value in self.early or value in self.late
+        return known or any(value in node.outputs for node in self.regions[0].nodes)
+
+    def postpone(self, value: Value) -> None:
+        """What is asked of this value in one branch is not asked in the guards, where it may be of another kind."""
+        self.early.discard(value)
+        self.late.add(value)
 
     def is_within(self, value: Value) -> bool:
         """Whether a value is known where the walk is."""
-        if value in self.early:
+        if value in self.early or value in self.late:
             return True
         return any(value in r.params or any(value in n.outputs for n in r.nodes) for r in self.regions)
 

@@ -55,17 +55,26 @@ def derive(lo: Lowering, result: Any, function: Callable[..., Any], *operands: A
     """Note what a function of immutable values and containers' own facts makes of the examples; the result itself."""
     if not lo.worlds.active or not isinstance(result, Sym):
         return result
-    columns = [of(lo, operand) for operand in operands]
+    columns = [of(lo, operand) or _samples(lo, operand) for operand in operands]
     examples = {}
     for world in lo.worlds.active:
         row = [column.get(world, NO_EXAMPLE) for column in columns]
-        if all(map(_is_harmless, row)):
-            try:
+        try:
+            if all(map(_is_harmless, row)):
                 examples[world] = function(*row)
-            except Exception:  # this world raises here; others need not
-                continue
+            elif result.pytype is None and all(_is_harmless(x) or isinstance(x, torch.Tensor) for x in row):
+                stands = tuple(transfer.stand_in(x) if isinstance(x, torch.Tensor) else x for x in row)
+                examples[world] = transfer.apply(function, stands, {}, lo.grad)
+        except Exception:  # this world raises here; others need not
+            continue
     lo.worlds.note(result.value, examples)
     return result
+
+
+def _samples(lo: Lowering, abstract: Any) -> dict[int, Any]:
+    """A tensor of a certain type is like its sample in all worlds."""
+    is_tensor = isinstance(abstract, Sym) and abstract.is_tensor and isinstance(abstract.sample, torch.Tensor)
+    return dict.fromkeys(lo.worlds.active, abstract.sample) if is_tensor else {}
 
 
 def _is_harmless(value: Any) -> bool:

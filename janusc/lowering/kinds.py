@@ -16,10 +16,15 @@ import torch
 from janusc.lowering import codes, examples, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, TupleV, Unbound
 from janusc.lowering.classes import MISSING, class_lookup
-from janusc.lowering.ir import Value
+from janusc.lowering.ir import Arg, Tup, Value
+from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS, emit
 from janusc.lowering.store import own_dict
+from janusc.typeinfer import transfer
+from janusc.types import TensorType, Type
+
+_MOST_COMBINATIONS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,18 +62,49 @@ def note_kinds(lo: Lowering, value: Value, *parts: Any) -> None:
     if any(samples is None for samples in found):
         return
     known = lo.worlds.examples.get(value, {})
-    classes = {_class(e) for e in known.values()}
-    fresh: dict[int, Any] = {}
-    for sample in (s for samples in found for s in samples or ()):
-        if _class(sample) not in classes:
-            world = lo.worlds.spawn()
-            if world is None:
-                return
-            classes.add(_class(sample))
-            fresh[world] = sample
-    if len(classes) > 1:
-        lo.worlds.note(value, {**known, **fresh})
-        lo.worlds.active |= fresh.keys()
+    classes = {_class(e): e for samples in found for e in samples or ()}
+    missing = [e for cls, e in classes.items() if cls not in set(map(_class, known.values()))]
+    if known and missing:  # some worlds tell which it is, so the others are apart from them
+        apart = dict(zip(iter(lo.worlds.spawn, None), missing))
+        lo.worlds.note(value, {**known, **apart})
+        lo.worlds.active |= apart.keys()
+    elif not known and len(classes) > 1:
+        split(lo, value, list(classes.values()))
+
+
+def split(lo: Lowering, value: Value, samples: list[Any]) -> None:
+    """Every world becomes as many as there are kinds, while they are few: what is computed has all combinations."""
+    worlds = lo.worlds
+    outer = sorted(worlds.active) or [0]
+    many = len(outer) * len(samples) > _MOST_COMBINATIONS
+    found: dict[int, Any] = dict.fromkeys(outer[:1] if many else outer, samples[0])
+    for sample in samples[1:]:
+        for parent in [None] if many else outer:
+            world = worlds.spawn(parent)
+            if world is not None:
+                found[world] = sample
+    worlds.note(value, found)
+    worlds.active |= found.keys()
+
+
+def several(lo: Lowering, sample: Any, value: Value, what: str) -> Sym:
+    """What is read from outside and was of different classes: a run-time value, of one of these."""
+    kinds = lo.profile.kinds_at(what)
+    lo.check("among", (value, Tup(tuple(_named(lo, cls) for cls in kinds))), what, lo.span())
+    lo.builder.postpone(value)
+    at_hand = transfer.stand_in(sample) if isinstance(sample, torch.Tensor) else sample
+    split(lo, value, [at_hand, *(_example(cls, seen) for cls, seen in kinds.items() if cls is not type(sample))])
+    return Sym(value, plain=not any(cls in (list, tuple, dict) for cls in kinds))
+
+
+def _named(lo: Lowering, cls: type) -> Arg:
+    return lo.builder.ref(cls)
+
+
+def _example(cls: type, seen: Type | None) -> Any:
+    if issubclass(cls, torch.Tensor):
+        return sample_from_type(seen if isinstance(seen, TensorType) else TensorType())
+    return None if cls is type(None) else cls()
 
 
 def _class(sample: Any) -> type:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -124,6 +125,8 @@ def computed(lo: Lowering, name: str, *operands: Any) -> Any:
         power = emit(lo, op, name, tuple(arg(lo, v) for v in operands), UNKNOWN)
         return Sym(power.value, sample, stable=stable, plain=all(is_plain(v) for v in operands))
     result = emit(lo, op, name, tuple(arg(lo, v) for v in operands), sample, stable=stable, fresh=fresh)
+    if result.pytype is None and all(is_plain(v) for v in operands):
+        result = replace(result, plain=True)
     return derive(lo, result, getattr(operator, name), *operands)
 
 

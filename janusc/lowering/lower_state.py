@@ -14,7 +14,7 @@ from janusc.lowering.apart import Apart
 from janusc.lowering.ir import Arg, Const, Value
 from janusc.lowering.lowering import Lowering, expression
 from janusc.lowering.namespaces import ANY_KEY, REGISTERED, namespaces, refuse_stale
-from janusc.lowering.operands import SCALARS, check_bound, escape, known_arg, lift, sample_type
+from janusc.lowering.operands import SCALARS, check_bound, declared_type, escape, known_arg, lift, sample_type
 from janusc.lowering.store import Slot, parts
 
 # ---- reads by path
@@ -24,7 +24,7 @@ def read(lo: Lowering, owner: Value, kind: str, key: Any, sample: Any, what: str
     """One step of an access path in the guards, lifted; read once per segment and path."""
     memo = (owner, kind, key)
     if memo not in lo.memo:
-        type_ = sample_type(sample)
+        type_ = declared_type(lo, sample, what)
         if kind == "attr":
             value = lo.builder.guard(ops.READ_ATTR, key, (owner,), type_, lo.span())
         else:

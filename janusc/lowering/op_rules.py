@@ -45,6 +45,7 @@ ASSERT_ARITY: dict[str, Count] = {
     "container": (1, 1),
     "plain_write": (1, None),
     "leaves": (1, None),
+    "among": (2, 2),
     "tensor": (1, 1),
 }
 

@@ -26,7 +26,8 @@ from janusc.lowering.inert import is_plain_enum
 from janusc.lowering.ir import Arg, Const, Dct, Lst, Op, Slc, Tup, Value
 from janusc.lowering.lowering import Lowering
 from janusc.typeinfer import callees, torch_table, transfer
-from janusc.types import ANY, LITERALS, HostType, TensorType, Type, type_name
+from janusc.typeinfer.profile import KINDS
+from janusc.types import ANY, LITERALS, HostType, TensorType, Type, type_name, type_of
 
 _TORCH_LITERALS = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 SCALARS = (bool, int, float, complex, str, bytes)
@@ -43,6 +44,11 @@ def sample_type(sample: Any) -> Type:
     if issubclass(type(sample), torch.Tensor):
         return TensorType()
     return HostType(type_name(type(sample))) if type(sample) in HOST_VALUES else ANY
+
+
+def declared_type(lo: Lowering, sample: Any, what: str) -> Type:
+    """The IR type of what is read from outside by an access path."""
+    return ANY if lo.profile.kinds_at(what) else sample_type(sample)
 
 
 def sym(value: Value, sample: Any, *, stable: bool = False, fresh: bool = False) -> Sym:
@@ -262,6 +268,12 @@ def is_code_like(sample: Any) -> bool:
 def lift(lo: Lowering, sample: Any, value: Value, what: str) -> Any:
     """The abstract value of what is read from outside, guarded as far as its kind goes; ``what`` is the access path."""
     cls = type(sample)
+    if cls in KINDS:
+        lo.profile.note_kind(what, cls, type_of(sample, 1))
+        if lo.profile.kinds_at(what):
+            from janusc.lowering.kinds import several
+
+            return several(lo, sample, value, what)
     if sample is None:
         guard_type(lo, value, cls, what)
         return Known(None)

@@ -76,7 +76,8 @@ ASSERT = _op(
     "empty), absent (args[1] not in args[0]), bound (args[0] is not UNBOUND), "
     "container (iterating over args[0] takes nothing from it), plain_write (writing args[1:] into "
     "args[0] makes no autograd history), leaves (tensors without history and hooks), "
-    "tensor (a plain tensor or a parameter)",
+    "tensor (a plain tensor or a parameter), "
+    "among (type(args[0]) is in the Tup args[1])",
 )
 
 # effects at commit

@@ -40,7 +40,7 @@ from janusc.lowering.lower_autograd import check_sources
 from janusc.lowering.lower_match import taken
 from janusc.lowering.lower_object import is_object
 from janusc.lowering.lowering import Lowering, Unconvertible
-from janusc.lowering.operands import SCALARS, arg, escape, lift, realise, sample_type
+from janusc.lowering.operands import SCALARS, arg, declared_type, escape, lift, realise
 from janusc.lowering.routine import Recursive, call_routine, invariants, is_seen_recursive
 from janusc.lowering.store import parts
 from janusc.lowering.worlds import OUTSIDE
@@ -222,7 +222,7 @@ class Walk:
     def parameter(self, name: str, sample: Any) -> Any:
         """A parameter; an object of a class that varies from call to call may be left to a recursion to ask about."""
         lo = self.lo
-        value = lo.builder.parameter(sample_type(sample))
+        value = lo.builder.parameter(declared_type(lo, sample, name))
         place = next(p for p in names.parameter_nodes(self.parsed.tree.args) if p.id == name)
         seen = lo.profile.type_at(lo.site(place, "Parameter"))
         if seen != ANY or not (is_object(type(sample)) or type(sample) in (list, tuple)):

@@ -17,5 +17,6 @@ Files in reading order:
     transaction  undo log, deferred effects, rollback
     recovery     how a call that was rolled back is finished
     emit         the whole chain as one Python function
+    audit        which guards a call does not meet
     interpreter  the same without emitting, node by node: the oracle of the tests
 """

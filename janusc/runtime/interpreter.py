@@ -428,6 +428,7 @@ def _register_assertions() -> None:
         "bound": lambda value: value is not UNBOUND,
         "container": is_container,
         "plain_write": _has_no_history,
+        "among": lambda value, classes: type(value) in classes,
         "tensor": lambda value: type(value) in (torch.Tensor, torch.nn.Parameter),
         "leaves": lambda *tensors: not any(t.grad_fn is not None or t._backward_hooks for t in tensors),
     }

@@ -181,6 +181,14 @@ def _tensor(writer: Writer, node: Node) -> str:
     return " and ".join(f"{kind}({subject}) is not {cls}" for cls in classes)
 
 
+@_predicate("among")
+def _among(writer: Writer, node: Node) -> str:
+    kind, subject = writer.builtin("type"), writer.expr(node.args[0])
+    classes = node.args[1]
+    assert isinstance(classes, Tup)
+    return " and ".join(f"{kind}({subject}) is not {writer.expr(c)}" for c in classes.items)
+
+
 @_predicate("leaves")
 def _leaves(writer: Writer, node: Node) -> str:
     tensors = [writer.name(a) for a in node.args]

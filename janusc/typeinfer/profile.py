@@ -10,10 +10,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, Union
 
+import torch
+
 from janusc.locks import make_lock
 from janusc.types import Type, join
 
 Trips = Union[int, Literal["varies"]]
+KINDS: tuple[type, ...] = (
+    type(None), bool, int, float, complex, str, list, tuple, dict, torch.Tensor, torch.nn.Parameter,
+)  # fmt: skip
+"""The types that one thing may have now and then, without a specialisation for each of them."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,7 @@ class Snapshot:
     outcomes: MappingProxyType[str, frozenset[bool]]
     trips: MappingProxyType[str, Trips]
     refuted: frozenset[str]
+    varying: frozenset[tuple[str, frozenset[type]]] = frozenset()
 
 
 class Profile:
@@ -36,6 +43,8 @@ class Profile:
         self._trips: dict[str, Trips] = {}
         self._refuted: set[str] = set()
         self.recursive: set[str] = set()  # the keys of functions that a conversion found to call themselves
+        self._kinds: dict[str, dict[type, Type | None]] = {}
+        self._varying: set[str] = set()
         self._calls = 0
 
     @property
@@ -77,6 +86,44 @@ class Profile:
             self._refuted.add(site)
             return news
 
+    def note_kind(self, what: str, cls: type, seen: Type | None = None) -> None:
+        """An argument, attribute or item was of this class (one of KINDS) at a conversion."""
+        with self._lock:
+            kinds = self._kinds.setdefault(what, {})
+            known = kinds.get(cls)
+            kinds[cls] = known if seen is None else seen if known is None else join(known, seen)
+
+    def vary(self, what: str) -> None:
+        """Nothing is assumed any longer of the class of an argument, attribute or item, but that it was seen before."""
+        with self._lock:
+            self._varying.add(what)
+
+    def kinds_at(self, what: str) -> dict[type, Type | None]:
+        """The classes of something that varies, with what is known of each; empty where it does not vary."""
+        return dict(self._kinds[what]) if what in self._varying else {}
+
+    def varies(self) -> bool:
+        """Whether something was seen to vary."""
+        return bool(self._varying)
+
+    def fork(self) -> Profile:
+        """A copy, to try out what follows from giving up some more."""
+        copy = Profile()
+        copy.join(self)
+        return copy
+
+    def join(self, other: Profile) -> None:
+        """Take over what another profile, made from this one, has in addition."""
+        with self._lock:
+            self._types.update(other._types)
+            for site, outcomes in other._outcomes.items():
+                self._outcomes[site] = self._outcomes.get(site, frozenset()) | outcomes
+            self._trips.update(other._trips)
+            self._refuted |= other._refuted
+            self.recursive |= other.recursive
+            self._kinds.update({what: dict(kinds) for what, kinds in other._kinds.items()})
+            self._varying |= other._varying
+
     def type_at(self, site: str) -> Type | None:
         """The join of the types seen at a site, or None where it was never reached."""
         return self._types.get(site)
@@ -101,4 +148,5 @@ class Profile:
                 MappingProxyType(dict(self._outcomes)),
                 MappingProxyType(dict(self._trips)),
                 frozenset(self._refuted),
+                frozenset((what, frozenset(self._kinds[what])) for what in self._varying),
             )

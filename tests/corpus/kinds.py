@@ -107,3 +107,45 @@ def a_test_that_always_passed_tells_the_kind():
         return y.mean() + y.shape[0]
 
     return f, signs()
+
+
+@program(max_graphs=2)
+def arguments_of_many_kinds():
+    def f(x, hint=None):
+        y = x * 2
+        if hint is None:
+            return y
+        if isinstance(hint, (list, tuple)):
+            return y + sum(hint)
+        if isinstance(hint, torch.Tensor):
+            return y + hint.mean()
+        return y * hint
+
+    x = torch.ones(2)
+    hints = (None, x, 2, 3.0, [1, 2], None, (x, x), 4, x + 1, None, [3, x])
+    return f, [(x, hint) for hint in hints]
+
+
+@program(max_graphs=2)
+def an_attribute_of_many_kinds():
+    class Holder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.memory = None
+
+        def forward(self, x, keep):
+            y = x if self.memory is None else x + self.memory
+            self.memory = None if keep == 0 else y if keep == 1 else float(keep)
+            return y.mean()
+
+    return Holder(), [(torch.ones(2) * i, i % 3) for i in range(10)]
+
+
+@program(max_graphs=2)
+def duck_typed_arguments():
+    def f(x, y):
+        z = x * y + 1
+        return z.sum() if isinstance(z, torch.Tensor) else z
+
+    t = torch.ones(2)
+    return f, [(t, 2), (t, t), (t, 2.5), (3, t), (2, 3), (t, True), (1.5, 2), (t, t)] * 2

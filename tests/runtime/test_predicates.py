@@ -144,8 +144,12 @@ def test_a_parameter_is_a_tensor_and_an_object_is_none():
     assert not holds("tensor", 1.0) and not holds("tensor", None)
 
 
+def test_one_class_among_several():
+    classes = Tup((Ref("int"), Ref("list")))
+    for value, good in ((1, True), ([], True), (True, False), (1.0, False)):
+        assert holds("among", value, classes, objects={"int": int, "list": list}) is good
+
+
 def test_every_target_the_table_of_ops_names_has_a_predicate():
-    names = (
-        "true false is is_not distinct apart equals type length empty absent bound container leaves plain_write tensor"
-    )
-    assert sorted(PREDICATES) == sorted(names.split())
+    names = "among true false is is_not distinct apart equals type length empty absent bound container leaves tensor"
+    assert sorted(PREDICATES) == sorted([*names.split(), "plain_write"])
