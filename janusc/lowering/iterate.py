@@ -106,7 +106,9 @@ def live_items(lo: Lowering, owner: Live) -> list[Any] | None:
     if is_mutated(lo, owner):
         return None
     if is_sequence(lo, owner, "__iter__"):
-        return live_sequence(lo, owner) if len(sample) <= UNROLL_BUDGET and not _all_tensors(sample) else None
+        site = lo.site(lo.node, "length") if lo.node is not None else ""
+        known = len(sample) <= UNROLL_BUDGET and not _all_tensors(sample) and not lo.profile.is_refuted(site)
+        return live_sequence(lo, owner, site) if known else None
     if type(sample) is dict:
         return [Known(k) for k in live_dict_items(lo, owner)]
     if keeps_method(lo, type(sample), "__iter__", MODULE_CONTAINERS[:3]):
@@ -132,11 +134,12 @@ def refuse_changed(lo: Lowering, owner: Live) -> None:
         raise lo.refuse(codes.ITERATION, "a container that was changed is read item by item")
 
 
-def live_sequence(lo: Lowering, owner: Live) -> list[Any]:
+def live_sequence(lo: Lowering, owner: Live, site: str = "") -> list[Any]:
     sample = owner.sample
     refuse_changed(lo, owner)
     note_read(lo, ("content", id(sample), ""), owner)
-    check_once(lo, "length", (owner.value, Const(len(sample))), f"the length of a {type(sample).__name__}")
+    what = site or f"the length of a {type(sample).__name__}"
+    check_once(lo, "length", (owner.value, Const(len(sample))), what)
     return [read(lo, owner.value, "item", i, v, f"item {i}") for i, v in enumerate(sample)]
 
 
@@ -147,21 +150,26 @@ def live_dict_items(lo: Lowering, owner: Live) -> dict[Any, Any]:
     note_read(lo, ("content", id(sample), ""), owner)
     if not all(type(k) is str for k in sample):
         raise lo.refuse(codes.ITERATION, "iteration over a dict with keys other than text")
-    guard_keys(lo, owner.value, sample)
+    guard_keys(lo, owner.value, sample, keys_site(lo))
     return {k: read(lo, owner.value, "item", k, v, f"item {k!r}") for k, v in sample.items()}
 
 
-def guard_keys(lo: Lowering, value: Any, sample: Any) -> None:
+def keys_site(lo: Lowering) -> str:
+    """The place of an assumption about which keys a dict has."""
+    return lo.site(lo.node, "keys") if lo.node is not None else "the keys of a dict"
+
+
+def guard_keys(lo: Lowering, value: Any, sample: Any, site: str = "the keys of a dict") -> None:
     memo = (value, "keys", "")
     if memo not in lo.memo:
         lo.memo[memo] = True
         if not sample:
-            lo.check("empty", (value,), "the keys of a dict", lo.span())
+            lo.check("empty", (value,), site, lo.span())
             return
         if "" in sample:
-            lo.check("length", (value, Const(len(sample))), "the keys of a dict", lo.span())
+            lo.check("length", (value, Const(len(sample))), site, lo.span())
         joined = lo.builder.guard(ops.METHOD, "join", (Const("\0"), value), span=lo.span())
-        lo.check("equals", (joined, Const("\0".join(sample))), "the keys of a dict", lo.span())
+        lo.check("equals", (joined, Const("\0".join(sample))), site, lo.span())
 
 
 def module_children(lo: Lowering, owner: Live) -> tuple[list[str], list[Any]]:

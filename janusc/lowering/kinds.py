@@ -19,10 +19,20 @@ from janusc.lowering.classes import MISSING, class_lookup
 from janusc.lowering.ir import Arg, Tup, Value
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering
-from janusc.lowering.operands import SCALARS, emit
+from janusc.lowering.operands import SCALARS, emit, sym
 from janusc.lowering.store import own_dict
 from janusc.typeinfer import transfer
+from janusc.typeinfer.profile import KINDS
 from janusc.types import TensorType, Type
+
+
+@dataclass(frozen=True, eq=False)
+class PickV:
+    """One of the parts of a module container, picked by a key that is known at run time."""
+
+    key: Sym
+    options: tuple[tuple[Any, Any], ...]
+
 
 _MOST_COMBINATIONS = 64
 
@@ -72,6 +82,12 @@ def note_kinds(lo: Lowering, value: Value, *parts: Any) -> None:
         split(lo, value, list(classes.values()))
 
 
+def shows_more(lo: Lowering, parts: list[Any], value: Any) -> bool:
+    """Whether a value may be of a kind that none of these is of."""
+    known = {_class(e) for part in parts for e in samples_of(lo, part) or ()}
+    return not known >= set(map(_class, samples_of(lo, value) or ()))
+
+
 def split(lo: Lowering, value: Value, samples: list[Any]) -> None:
     """Every world becomes as many as there are kinds, while they are few: what is computed has all combinations."""
     worlds = lo.worlds
@@ -97,6 +113,15 @@ def several(lo: Lowering, sample: Any, value: Value, what: str) -> Sym:
     return Sym(value, plain=not any(cls in (list, tuple, dict) for cls in kinds))
 
 
+def several_of(value: Value, held: list[Any]) -> tuple[Sym, list[Any]]:
+    """What an item of an existing container is like, of a certain type or of none; and a sample of each kind."""
+    kinds = {type(item): item for item in held}
+    samples = [transfer.stand_in(e) if isinstance(e, torch.Tensor) else e for e in kinds.values()]
+    if not kinds or not all(cls in KINDS for cls in kinds):
+        return Sym(value), []
+    return (sym(value, samples[0]) if len(kinds) == 1 else Sym(value)), samples
+
+
 def _named(lo: Lowering, cls: type) -> Arg:
     return lo.builder.ref(cls)
 
@@ -116,8 +141,11 @@ def has_kinds(lo: Lowering, abstract: Any) -> bool:
     return isinstance(abstract, Sym) and abstract.pytype is None and abstract.value in lo.worlds.examples
 
 
-def by_kind(lo: Lowering, owner: Sym, name: str, use: Callable[[Any], Any]) -> Any:
-    """``use`` of a value with an attribute ``name``, for each kind of it that has one."""
+def by_kind(lo: Lowering, owner: Sym, name: str, use: Callable[[Any], Any], given: Any = ()) -> Any:
+    """``use`` of a value with an attribute ``name``, for each kind of it that has one.
+
+    ``given`` is what it is used with: lists and dicts among it become real, for each way may change them.
+    """
     shown = examples.of(lo, owner) or lo.worlds.examples[owner.value]
     kinds: dict[type, Any] = {}
     for example in shown.values():
@@ -125,7 +153,14 @@ def by_kind(lo: Lowering, owner: Sym, name: str, use: Callable[[Any], Any]) -> A
             kinds.setdefault(type(example), example)
     if not kinds or lo.routines:
         raise lo.refuse(codes.ATTRIBUTE, f"attribute {name} of a value that is known at run time only")
+    freeze(lo, given)
     return _chain(lo, owner, list(kinds.items()), use)
+
+
+def freeze(lo: Lowering, given: Any) -> None:
+    from janusc.lowering.branch import freeze_containers
+
+    freeze_containers(lo, given)
 
 
 def _has(example: Any, name: str) -> bool:
@@ -170,8 +205,26 @@ def is_code(lo: Lowering, abstract: Any) -> bool:
     return isinstance(abstract, Live) and callable(abstract.sample) and lo.builder.is_early(abstract.value)
 
 
-def choose(lo: Lowering, choice: ChoiceV, use: Callable[[Any], Any]) -> Any:
-    """``use`` of one object or the other."""
+def choose(lo: Lowering, choice: ChoiceV | PickV, use: Callable[[Any], Any], given: Any = ()) -> Any:
+    """``use`` of one object or another, with what is ``given``."""
     from janusc.lowering.branch import cond
 
+    freeze(lo, given)
+    if isinstance(choice, PickV):
+        return _pick(lo, choice.key, list(choice.options), use)
     return cond(lo, [], choice.predicate, lambda: use(choice.then), lambda: use(choice.orelse))
+
+
+def _pick(lo: Lowering, key: Sym, options: list[tuple[Any, Any]], use: Callable[[Any], Any]) -> Any:
+    from janusc.lowering.branch import cond
+    from janusc.lowering.lower_operator import compare
+
+    (name, part), *rest = options
+    test = compare(lo, "eq", key, Known(name))
+    if not rest:
+        site = lo.site(lo.node, "pick")
+        if lo.profile.is_refuted(site):
+            raise lo.refuse(codes.SUBSCRIPT, "a part picked by something that is none of its keys")
+        lo.check("true", (test.value,), site, lo.span())
+        return use(part)
+    return cond(lo, [], test, lambda: use(part), lambda: _pick(lo, key, rest, use))

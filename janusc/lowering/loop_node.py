@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import gast
 import torch
 
 from janusc.frontend import names
@@ -29,11 +30,13 @@ from janusc.lowering.builder import Region
 from janusc.lowering.examples import enter_items, has_examples
 from janusc.lowering.ir import Arg, Const, Tup, Value
 from janusc.lowering.iterate import item_sample, live_sequence
-from janusc.lowering.kinds import note_kinds
+from janusc.lowering.kinds import has_kinds, note_kinds, shows_more
 from janusc.lowering.lower_state import find_slot
+from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering
-from janusc.lowering.operands import escape, sample_type, sym, typed_item
+from janusc.lowering.operands import SCALARS, escape, sample_type, sym, typed_item
 from janusc.sentinels import UNBOUND
+from janusc.typeinfer.instrument import item_site
 from janusc.types import ANY, HostType, TensorType, Type
 
 _ATTEMPTS = 6
@@ -74,7 +77,7 @@ class Loop:
         item: Any = None
         source: Arg = Const(None)
         if self.iterable is not None:
-            item = item_sample(lo, self.iterable)
+            item = self.loosened(item_sample(lo, self.iterable) or self.seen_item(), node.target)
             source = escape(lo, self.iterable)
         enter: Any = None
         if self.iterable is None:
@@ -88,6 +91,27 @@ class Loop:
                 return
             lo.rewind(start)
         raise lo.refuse(codes.LOOP, "the kinds of the loop's variables don't settle")
+
+    def seen_item(self) -> Any:
+        """What the items of a container are like of which this call shows none: like those seen before."""
+        target = self.node.target
+        if not isinstance(target, gast.Name) or not self.is_container(self.iterable):
+            return None
+        sample = sample_from_type(self.lo.profile.type_at(item_site(self.lo.frame.parsed, target)))
+        plain = isinstance(sample, torch.Tensor) or type(sample) in SCALARS
+        return sym(self.lo.builder.value(), sample) if plain else None
+
+    def loosened(self, item: Any, target: Any) -> Any:
+        """The same without the type of what was seen to be of several: mostly, of a tensor that may be missing."""
+        if isinstance(item, TupleV) and isinstance(target, gast.Tuple) and len(item.items) == len(target.elts):
+            return TupleV(tuple(self.loosened(*pair) for pair in zip(item.items, target.elts)))
+        if not (isinstance(item, Sym) and isinstance(target, gast.Name)):
+            return item
+        if self.lo.profile.type_at(item_site(self.lo.frame.parsed, target)) != ANY or item.pytype is None:
+            return item
+        value = self.lo.builder.value()
+        self.lo.worlds.note(value, dict(enumerate([item.sample, None])))
+        return Sym(value)
 
     def enter(self) -> Arg:
         lo = self.lo
@@ -125,6 +149,7 @@ class Loop:
                 getattr(initial, "fresh", isinstance(initial, Known)) or getattr(initial, "real", None) is not None
             )
             carried.unbound = getattr(initial, "maybe_unbound", False)
+            carried.kinds = [initial] if has_kinds(self.lo, initial) else []
         if (isinstance(initial, Live) and carried.width is None) or (
             isinstance(initial, Known) and not _is_carriable(initial)
         ):
@@ -318,6 +343,9 @@ class Loop:
             widened = True
         elif self.items_vary(c, value):
             c.width, c.sample, widened = None, UNKNOWN, True
+        elif c.kind is None and c.kinds and shows_more(self.lo, c.kinds, value):
+            c.kinds.append(value)
+            widened = True
         if not getattr(value, "fresh", True) and c.fresh:
             c.fresh, widened = False, True
         element = getattr(value, "element", None)

@@ -38,7 +38,7 @@ from janusc.lowering.classes import (
 )
 from janusc.lowering.inert import is_plain_enum
 from janusc.lowering.ir import Const
-from janusc.lowering.kinds import ChoiceV, by_kind, choose, has_kinds
+from janusc.lowering.kinds import ChoiceV, PickV, by_kind, choose, has_kinds
 from janusc.lowering.lower_object import is_object, object_attribute
 from janusc.lowering.lower_state import ANY_NAME, check_once, module_entry, note_read, raw_attr, read, write
 from janusc.lowering.lowering import Lowering
@@ -52,7 +52,7 @@ _NAMES = ("__name__", "__qualname__", "__module__", "__doc__")
 
 
 def get_attribute(lo: Lowering, owner: Any, name: str) -> Any:
-    if isinstance(owner, ChoiceV):
+    if isinstance(owner, (ChoiceV, PickV)):
         return choose(lo, owner, lambda one: get_attribute(lo, one, name))
     if isinstance(owner, Sym):
         if (owner.value in lo.worlds.examples or lo.routines) and is_object(owner.pytype):

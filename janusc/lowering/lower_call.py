@@ -35,7 +35,7 @@ from janusc.lowering.abstract import (
 )
 from janusc.lowering.classes import class_function, class_lookup, special_method
 from janusc.lowering.ir import Const
-from janusc.lowering.kinds import ChoiceV, choose
+from janusc.lowering.kinds import ChoiceV, PickV, choose
 from janusc.lowering.lower_attr import get_attribute, not_overridden
 from janusc.lowering.lower_expr import closure, display_items, static_dict
 from janusc.lowering.lower_state import check_once, module_entry, raw_attr, read, refuse_iterator
@@ -94,8 +94,8 @@ def call(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -
     """Call an abstract value with abstract arguments."""
     from janusc.lowering import lower_builtin, lower_method, lower_torch
 
-    if isinstance(function, ChoiceV):
-        return choose(lo, function, lambda one: call(lo, one, args, kwargs))
+    if isinstance(function, (ChoiceV, PickV)):
+        return choose(lo, function, lambda one: call(lo, one, args, kwargs), [*args, *kwargs.values()])
     if isinstance(function, BoundV):
         return call(lo, function.function, [function.owner, *args], kwargs)
     if isinstance(function, FunctionV):

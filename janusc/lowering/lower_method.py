@@ -11,7 +11,7 @@ from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.assign import extend_list, real_of, refuse_cycle, write_container
 from janusc.lowering.ir import Op
-from janusc.lowering.kinds import by_kind, has_kinds
+from janusc.lowering.kinds import by_kind, has_kinds, several_of
 from janusc.lowering.lower_autograd import require_gradient
 from janusc.lowering.lower_expr import literal_key
 from janusc.lowering.lower_operator import compares_plainly, get_item, is_mutated, refuse_deciding_keys
@@ -33,7 +33,8 @@ def call_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: di
     from janusc.lowering.lower_call import call
 
     if has_kinds(lo, owner):
-        return by_kind(lo, owner, name, lambda one: call(lo, get_attribute(lo, one, name), args, kwargs))
+        given = [*args, *kwargs.values()]
+        return by_kind(lo, owner, name, lambda one: call(lo, get_attribute(lo, one, name), args, kwargs), given)
     if isinstance(owner, Sym) and owner.is_tensor:
         return tensor_method(lo, owner, name, args, kwargs)
     if kwargs and not isinstance(owner, Known) and not (isinstance(owner, DictV) and name == "update"):
@@ -178,12 +179,14 @@ def _view_element(value: Any, name: str, owner: Sym) -> Any:
 
 
 def live_method(lo: Lowering, owner: Live, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    from janusc.lowering.iterate import live_dict_items, module_children
+    from janusc.lowering.iterate import keys_site, live_dict_items, module_children
 
     sample = owner.sample
     if issubclass(type(sample), (torch.nn.ModuleDict, torch.nn.Sequential)) and name in _VIEWS:
         labels, children = module_children(lo, owner)
         return views(owner, name, [Known(n) for n in labels], children)
+    if type(sample) is dict and name in _VIEWS and not args and lo.profile.is_refuted(keys_site(lo)):
+        return varying_view(lo, owner, name)
     if type(sample) is dict and name in _VIEWS and not is_mutated(lo, owner):
         items = live_dict_items(lo, owner)
         return views(owner, name, [Known(k) for k in items], list(items.values()))
@@ -202,6 +205,20 @@ def live_method(lo: Lowering, owner: Live, name: str, args: list[Any], kwargs: d
     if name in _READS and type(sample) in (list, dict, tuple, set):
         return emit(lo, ops.METHOD_READ, name, (owner.value, *(escape(lo, a) for a in args)), UNKNOWN)
     raise lo.refuse_call(codes.METHOD, f"method {name} of a {type(sample).__qualname__}")
+
+
+def varying_view(lo: Lowering, owner: Live, name: str) -> Any:
+    """A view of an existing dict whose keys vary from call to call: taken at run time, of values like those at hand."""
+    sample = owner.sample
+    note_read(lo, ("content", id(sample), ""), owner)
+    refuse_deciding_keys(lo, owner)
+    result = emit(lo, ops.METHOD_READ, name, (owner.value,), UNKNOWN)
+    value, samples = several_of(result.value, list(sample.values()))
+    if len(samples) > 1:
+        lo.worlds.note(result.value, dict(enumerate(samples)))  # for the items; of the view itself nothing is asked
+    key = sym(result.value, next(iter(sample), ""))
+    element = {"keys": key, "values": value, "items": TupleV((key, value))}[name]
+    return replace(result, element=element)
 
 
 def live_get(lo: Lowering, owner: Live, args: list[Any]) -> Any:

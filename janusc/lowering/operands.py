@@ -183,13 +183,17 @@ def _live_sample(value: Any) -> Any:
     return value
 
 
-def typed_item(lo: Lowering, value: Value, element: Any) -> Any:
+def typed_item(lo: Lowering, value: Value, element: Any, part: str = "item") -> Any:
     """An item of a run-time container: of the kind of those seen, under an assert; anything once that was refuted."""
     if isinstance(element, TupleV):
-        return typed_tuple(lo, value, element)
+        return typed_tuple(lo, value, element, part)
+    if isinstance(element, Sym) and element.pytype is None and element.value in lo.worlds.examples:
+        from janusc.lowering.kinds import split
+
+        split(lo, value, list(lo.worlds.examples[element.value].values()))
     if not isinstance(element, Sym) or element.pytype is None:
         return Sym(value)
-    site = lo.site(lo.node, "item")
+    site = lo.site(lo.node, part)
     refuted = lo.profile.is_refuted(site)
     mixed = element.is_tensor and (refuted or element.pytype is torch.nn.Parameter)
     site = f"{site}:tensor" if mixed else site
@@ -202,15 +206,15 @@ def typed_item(lo: Lowering, value: Value, element: Any) -> Any:
     return Sym(value, element.sample, pytype=element.pytype, element=element.element)
 
 
-def typed_tuple(lo: Lowering, value: Value, element: TupleV) -> Any:
+def typed_tuple(lo: Lowering, value: Value, element: TupleV, part: str) -> Any:
     """The same for a pair of a dict, or any tuple that is known part by part."""
-    site = lo.site(lo.node, "item")
+    site = lo.site(lo.node, part)
     if lo.profile.is_refuted(site):
         return Sym(value)
     lo.check("type", (value, lo.builder.ref(tuple)), site, lo.span())
     kinds = tuple(sample_type(getattr(x, "sample", UNKNOWN)) for x in element.items)
     values = lo.builder.emit(ops.UNPACK, "", (value,), (), kinds, lo.span())
-    return TupleV(tuple(typed_item(lo, v, x) for v, x in zip(values, element.items)))
+    return TupleV(tuple(typed_item(lo, v, x, f"{part}.{i}") for i, (v, x) in enumerate(zip(values, element.items))))
 
 
 def element_of(abstract: Any) -> Any:

@@ -23,9 +23,11 @@ from janusc.lowering.abstract import (
 )
 from janusc.lowering.classes import class_function, class_lookup, keeps_method
 from janusc.lowering.ir import Value
+from janusc.lowering.kinds import PickV
 from janusc.lowering.lower_state import check_once, module_entry, read
 from janusc.lowering.lowering import Lowering
 
+_MOST_OPTIONS = 16
 _PLAIN_CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ParameterList)
 
 
@@ -42,7 +44,7 @@ def module_item(lo: Lowering, owner: Live, key: Any) -> Any:
     if issubclass(type(owner.sample), torch.nn.ModuleDict):
         key = concretise(lo, key) if isinstance(key, Sym) else key
         if not isinstance(key, Known):
-            raise lo.refuse(codes.SUBSCRIPT, "a module picked by something that varies")
+            return picked_part(lo, key, dict(zip(names, children)), str)
         return children[names.index(key.value)] if key.value in names else _no_key(lo, key.value)
     return pick_part(lo, type(owner.sample), tuple(children), key)
 
@@ -56,7 +58,7 @@ def pick_part(lo: Lowering, cls: type, items: tuple[Any, ...], key: Any) -> Any:
         key = Known(slice(*(b.value for b in bounds))) if all(isinstance(b, Known) for b in bounds) else key
     key = concretise(lo, key) if isinstance(key, Sym) else key
     if not isinstance(key, Known):
-        raise lo.refuse(codes.SUBSCRIPT, "a module picked by something that varies")
+        return picked_part(lo, key, dict(enumerate(items)), int)
     if isinstance(key.value, slice) and cls not in _PLAIN_CONTAINERS:
         raise lo.refuse(codes.SUBSCRIPT, f"a slice of a {cls.__qualname__} makes another one")
     try:
@@ -64,6 +66,14 @@ def pick_part(lo: Lowering, cls: type, items: tuple[Any, ...], key: Any) -> Any:
     except (IndexError, TypeError, ValueError) as error:
         raise lo.refuse(codes.RAISES, f"{type(error).__name__}: {error}") from None
     return PartsV(cls, picked) if isinstance(key.value, slice) else picked
+
+
+def picked_part(lo: Lowering, key: Any, options: dict[Any, Any], kind: type) -> PickV:
+    """A part that is picked at run time: there is a way for each of them."""
+    live = all(isinstance(part, Live) for part in options.values())
+    if not (live and isinstance(key, Sym) and key.pytype is kind and 0 < len(options) <= _MOST_OPTIONS):
+        raise lo.refuse(codes.SUBSCRIPT, "a module picked by something that varies")
+    return PickV(key, tuple(options.items()))
 
 
 def holds_code(owner: Any) -> bool:

@@ -67,6 +67,11 @@ def parameter_site(parsed: ParsedFunction, parameter: Any) -> str:
     return parse.site(parsed, parameter, "Parameter")
 
 
+def item_site(parsed: ParsedFunction, target: Any) -> str:
+    """The site of the items of a loop, given the name they get."""
+    return parse.site(parsed, target, "Item")
+
+
 class Instrumenter:
     """Instrumented twins of a function and of the user code it calls, all recording into one profile."""
 
@@ -233,11 +238,21 @@ class _Weaver(gast.NodeTransformer):  # type: ignore[misc]
         return self._loop(node, site)
 
     def _loop(self, node: Any, site: str) -> list[Any]:
-        node.body = [_statement(_probe("_jc_tick", node)), *self._block(node.body)]
+        node.body = [_statement(_probe("_jc_tick", node)), *self._items(node), *self._block(node.body)]
         node.orelse = self._block(node.orelse)
         leave = _statement(_probe("_jc_leave", node, _text(site, node)))
         guarded = gast.copy_location(gast.Try([node], [], [], [leave]), node)
         return [_statement(_probe("_jc_enter", node)), guarded]
+
+    def _items(self, node: Any) -> list[Any]:
+        """What a loop runs over, item by item, where it has a name."""
+        target = getattr(node, "target", None)
+        names = target.elts if isinstance(target, gast.Tuple) else [target]
+        return [
+            _statement(_probe("_jc_seen", name, _text(item_site(self.parsed, name), name), _load(name)))
+            for name in names
+            if isinstance(name, gast.Name)
+        ]
 
     # ---- values
 
@@ -310,6 +325,7 @@ def _text(text: str, place: Any) -> Any:
 
 
 def _load(name: Any) -> Any:
+    """A name as it is read."""
     return gast.copy_location(gast.Name(name.id, gast.Load(), None, None), name)
 
 

@@ -149,3 +149,43 @@ def duck_typed_arguments():
 
     t = torch.ones(2)
     return f, [(t, 2), (t, t), (t, 2.5), (3, t), (2, 3), (t, True), (1.5, 2), (t, t)] * 2
+
+
+@program(max_graphs=2)
+def a_list_given_to_one_of_two_modules():
+    class Noting(nn.Module):
+        def __init__(self, factor):
+            super().__init__()
+            self.factor = factor
+
+        def forward(self, x, seen):
+            seen.append(self.factor)
+            return x * self.factor
+
+    class Gate(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ModuleList(Noting(i) for i in range(3))
+
+        def forward(self, x):
+            seen = []
+            part = self.parts[0] if x[0] > 0 else self.parts[1]
+            x = part(x, seen)
+            return self.parts[int(x.abs().sum()) % 3](x, seen), seen
+
+    return Gate(), signs()
+
+
+@program(max_graphs=1)
+def parts_picked_by_name():
+    class Picking(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ModuleDict({"a": nn.Linear(2, 2), "b": nn.Tanh()})
+
+        def forward(self, x, names):
+            for name in names:
+                x = self.parts[name](x)
+            return x
+
+    return Picking(), [(torch.ones(2), names) for names in (["a"], ["a", "b"], ["b"], ["b", "a", "a"], [], ["a", "c"])]
