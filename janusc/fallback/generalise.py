@@ -45,17 +45,11 @@ def give_up(
     """
     arguments = bind(function, args, kwargs)
     learnt = ([_learn(profile, b, keep) for b in broken_guards(chain, function, arguments)] for chain in chains)
-    given_up = ([known for known in guards if known is not None] for guards in learnt)
-    return [bool(guards) and all(guards) for guards in given_up]
+    return [bool(guards) and all(guards) for guards in learnt]
 
 
-def _learn(profile: Profile, broken: Broken, keep: bool) -> bool | None:
-    """Give up one assumption; False where it is of a kind that a specialisation can't do without.
-
-    None where it only follows from another one: what is not among the keys can't be read.
-    """
-    if broken.kind == "missing":
-        return None
+def _learn(profile: Profile, broken: Broken, keep: bool) -> bool:
+    """Give up one assumption; False where it is of a kind that a specialisation can't do without."""
     if "@" in broken.site:  # of a place: what it assumed of a value is not assumed again
         if not keep:
             profile.refute(broken.site)

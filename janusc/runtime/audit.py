@@ -10,12 +10,12 @@ from janusc.interrupts import is_interrupt
 from janusc.lowering import ops
 from janusc.lowering.ir import FUNCTION, Chain, Const, Node, Segment, Value, inputs_of
 from janusc.runtime.interpreter import ASSERTIONS, MEANINGS, Machine
-from janusc.sentinels import UNBOUND
+from janusc.sentinels import MISS, UNBOUND
 
 
 @dataclass(frozen=True, eq=False)
 class Broken:
-    """A guard that does not hold: its site, its kind, and what it was asked of; "" for a read that is not possible."""
+    """A guard that does not hold: its site, its kind, and what it was asked of."""
 
     site: str
     kind: str
@@ -29,34 +29,54 @@ class _Reader(Machine):
         self.objects = objects
 
 
+_OF_VALUES = frozenset({"type", "is", "among", "equals", "length", "true", "false"})
+"""What is asked of one value: where it does not hold, only what goes on from that value is left out."""
+
+
 def broken_guards(chain: Chain, function: Any, arguments: Mapping[str, Any]) -> list[Broken]:
-    """The guards of the first segment that fail; one that needs what could not be read is left out."""
+    """The guards of the first segment that fail. Nothing is read that may not be what a guard before it asked for."""
     first = next(iter(chain.steps), None)
     if not isinstance(first, Segment):
         return []
     reader = _Reader(chain.objects)
     given = {FUNCTION: function, **arguments}
     env: dict[Value, Any] = {p: given.get(n, UNBOUND) for n, p in zip(first.live_ins, first.guards.params)}
+    makers = {out: node for node in first.guards.nodes for out in node.outputs}
     found: list[Broken] = []
     for node in first.guards.nodes:
         if not all(value in env for value in inputs_of(node)):
             continue
-        try:
-            _take(reader, node, env, found)
-        except Exception as error:
-            if is_interrupt(error):
-                raise
-            if node.op is ops.READ_ITEM and isinstance(error, KeyError):
-                found.append(Broken("", "missing", tuple(reader.args(node, env))))
+        if node.op is not ops.ASSERT:
+            result = _read(reader, node, env)
+            if result is MISS:
+                break
+            env.update(zip(node.outputs, [result] if node.op is not ops.UNPACK else result))
+            continue
+        args = reader.args(node, env)
+        if not ASSERTIONS[node.target](*args):
+            site = dict(node.kwargs).get("site")
+            found.append(Broken(str(site.value) if isinstance(site, Const) else "", node.target, tuple(args)))
+            if node.target not in _OF_VALUES:
+                break
+            for value in inputs_of(node):
+                _forget(value, makers, env)
     return found
 
 
-def _take(reader: Machine, node: Node, env: dict[Value, Any], found: list[Broken]) -> None:
-    if node.op is not ops.ASSERT:
-        result = MEANINGS[node.op.name](reader, node, env)
-        env.update(zip(node.outputs, [result] if node.op is not ops.UNPACK else result))
-        return
-    args = reader.args(node, env)
-    if not ASSERTIONS[node.target](*args):
-        site = dict(node.kwargs).get("site")
-        found.append(Broken(str(site.value) if isinstance(site, Const) else "", node.target, tuple(args)))
+def _read(reader: Machine, node: Node, env: dict[Value, Any]) -> Any:
+    """What a guard reads; MISS where it is not there."""
+    try:
+        return MEANINGS[node.op.name](reader, node, env)
+    except Exception as error:
+        if is_interrupt(error):
+            raise
+        return MISS
+
+
+def _forget(value: Value, makers: Mapping[Value, Node], env: dict[Value, Any]) -> None:
+    """A value is not what it was taken for, and neither is what it was computed from, as the keys of a dict are."""
+    env.pop(value, None)
+    maker = makers.get(value)
+    if maker is not None and maker.op in (ops.METHOD, ops.BUILTIN, ops.BUILTIN_READ, ops.ATTRIBUTE, ops.OPERATOR):
+        for operand in inputs_of(maker):
+            _forget(operand, makers, env)
