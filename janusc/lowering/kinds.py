@@ -176,9 +176,9 @@ def _chain(lo: Lowering, owner: Sym, kinds: list[tuple[type, Any]], use: Callabl
         if lo.profile.is_refuted(site):
             raise lo.refuse(codes.ATTRIBUTE, "an attribute of a value that is known at run time only")
         lo.check("type", (owner.value, lo.builder.ref(cls)), site, lo.span())
-        return use(_typed(owner, cls, example))
+        return use(_typed(lo, owner, cls, example))
     test = is_of(lo, owner, cls)
-    return cond(lo, [], test, lambda: use(_typed(owner, cls, example)), lambda: _chain(lo, owner, rest, use))
+    return cond(lo, [], test, lambda: use(_typed(lo, owner, cls, example)), lambda: _chain(lo, owner, rest, use))
 
 
 def is_of(lo: Lowering, owner: Sym, cls: type) -> Sym:
@@ -189,11 +189,14 @@ def is_of(lo: Lowering, owner: Sym, cls: type) -> Sym:
     return test
 
 
-def _typed(owner: Sym, cls: type, example: Any) -> Any:
+def _typed(lo: Lowering, owner: Sym, cls: type, example: Any) -> Any:
     if example is None:
         return Known(None)
     if issubclass(cls, torch.Tensor):
-        return Sym(owner.value, example, pytype=cls)
+        try:
+            return Sym(owner.value, transfer.stand_in(example), pytype=cls)
+        except transfer.NoSample:
+            raise lo.refuse(codes.TENSOR_KIND, f"a tensor of layout {example.layout}") from None
     return Sym(owner.value, example if cls in SCALARS else UNKNOWN, pytype=cls)
 
 

@@ -198,13 +198,14 @@ class Lowering:
         """A point of the walk that ``rewind`` returns to."""
         followed = {id(p): p for v in self.store.values() for p in parts(v) if isinstance(p, (ListV, DictV))}
         contents = [(p, copy.copy(p.items), p.real) for p in followed.values()]
-        place = self.frame, self.loop_depth, len(self.builder.assumed)
+        place = self.frame, self.loop_depth, self.worlds.active, len(self.builder.assumed)
         state = dict(self.written), list(self.written_containers), dict(self.tuples), *place
         return self.store.snapshot(), self.builder.mark(), contents, state
 
     def rewind(self, point: tuple[Any, ...]) -> None:
         """Undo a part of the walk; reads and guards of kinds that it made stay, and do no harm."""
-        store, nodes, contents, (written, containers, tuples, self.frame, self.loop_depth, assumed) = point
+        store, nodes, contents, (written, containers, tuples, *place) = point
+        self.frame, self.loop_depth, self.worlds.active, assumed = place
         self.builder.retract(assumed)
         self.written, self.written_containers, self.tuples = dict(written), list(containers), dict(tuples)
         self.store.restore(store)
