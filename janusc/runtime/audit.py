@@ -56,7 +56,7 @@ def broken_guards(chain: Chain, function: Any, arguments: Mapping[str, Any]) -> 
         if not ASSERTIONS[node.target](*args):
             site = dict(node.kwargs).get("site")
             found.append(Broken(str(site.value) if isinstance(site, Const) else "", node.target, tuple(args)))
-            if node.target not in _OF_VALUES:
+            if node.target not in _OF_VALUES or not isinstance(node.args[0], Value):
                 break
             for value in inputs_of(node):
                 _forget(value, makers, env)

@@ -55,8 +55,8 @@ def a_module_for_each_path():
     class Gate(nn.Module):
         def __init__(self):
             super().__init__()
-            self.deep = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2))
-            self.shallow = nn.Linear(2, 2)
+            self.deep = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Tanh())
+            self.shallow = nn.Tanh()
 
         def forward(self, x):
             block = self.deep if x[0] > 0 else self.shallow
@@ -65,7 +65,7 @@ def a_module_for_each_path():
                 block = self.shallow
             return block(y), block is self.shallow
 
-    return Gate(), signs()
+    return Gate(), signs()[:6]
 
 
 @program(max_graphs=2)
@@ -81,7 +81,7 @@ def a_state_that_begins_as_none():
                 best = state
         return state, 0 if best is None else best.mean()
 
-    return f, signs(), cell
+    return f, signs()[:4], cell
 
 
 @program(max_graphs=2)
