@@ -28,7 +28,6 @@ from janusc import torch_private
 from janusc.diagnostics import CODES, RUNS_EAGERLY, Diagnostic, JanusError, JanusWarning, Refusal, define
 from janusc.fallback import generalise, places, policy
 from janusc.fallback.eager import builtins_are_replaced
-from janusc.fallback.generalise import bind
 from janusc.fallback.variant import Specialisation, Variant
 from janusc.frames import uncounted
 from janusc.frontend import parse
@@ -157,7 +156,7 @@ class CompiledFunction:
         if self.verdict is not None and self.final:
             self._forbid(self.verdict)
             return self.run_eagerly(function, args, kwargs)
-        if not self._can_parse(function) or not _binds(function, args, kwargs):
+        if not self._can_parse(function) or not generalise.binds(function, args, kwargs):
             return self.run_eagerly(function, args, kwargs)  # raises the TypeError that says what does not fit
         if tried and not self._relaxing:
             self.guard_misses += 1
@@ -463,15 +462,6 @@ class CompiledFunction:
     def _forbid(self, reason: Diagnostic | str) -> None:
         if self.options.strict:
             raise StrictError(f"{self.name} would run eagerly: {reason}")
-
-
-def _binds(function: types.FunctionType, args: Arguments, kwargs: Keywords) -> bool:
-    """Whether the arguments fit the parameters of the code, whatever signature the function claims to have."""
-    try:
-        bind(function, args, kwargs)
-    except TypeError:
-        return False
-    return True
 
 
 def _has_no_work(error: Exception) -> bool:

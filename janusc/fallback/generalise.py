@@ -31,6 +31,15 @@ def bind(function: types.FunctionType, args: tuple[Any, ...], kwargs: Mapping[st
     return bound.arguments
 
 
+def binds(function: types.FunctionType, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether the arguments fit the parameters of the code, whatever signature the function claims to have."""
+    try:
+        bind(function, args, kwargs)
+    except TypeError:
+        return False
+    return True
+
+
 def give_up(
     profile: Profile,
     chains: Iterable[Chain],
