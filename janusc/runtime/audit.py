@@ -53,7 +53,10 @@ def broken_guards(chain: Chain, function: Any, arguments: Mapping[str, Any]) -> 
             env.update(zip(node.outputs, [result] if node.op is not ops.UNPACK else result))
             continue
         args = reader.args(node, env)
-        if not ASSERTIONS[node.target](*args):
+        holds = _holds(node, args)
+        if holds is None:
+            break
+        if not holds:
             site = dict(node.kwargs).get("site")
             found.append(Broken(str(site.value) if isinstance(site, Const) else "", node.target, tuple(args)))
             if node.target not in _OF_VALUES or not isinstance(node.args[0], Value):
@@ -71,6 +74,16 @@ def _read(reader: Machine, node: Node, env: dict[Value, Any]) -> Any:
         if is_interrupt(error):
             raise
         return MISS
+
+
+def _holds(node: Node, args: list[Any]) -> bool | None:
+    """Whether a guard holds; None where it can't be asked, of what another path has shown to be of another class."""
+    try:
+        return bool(ASSERTIONS[node.target](*args))
+    except Exception as error:
+        if is_interrupt(error):
+            raise
+        return None
 
 
 def _forget(value: Value, makers: Mapping[Value, Node], env: dict[Value, Any]) -> None:
