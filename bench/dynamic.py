@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import programs
+import dynamic_programs as programs
 import torch
 from timing import processor_name
 

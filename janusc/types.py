@@ -91,7 +91,7 @@ def type_of(value: Any, depth: int = 3) -> Type:
     """The most precise type of a value; keeps no reference to it."""
     cls = type(value)
     if cls is torch.Tensor or cls is torch.nn.Parameter:
-        return TensorType(value.dtype, tuple(value.shape))
+        return TensorType(value.dtype, None if value.is_nested else tuple(value.shape))
     if cls in LITERALS:
         text = repr(value)
         return Constant(text, type_name(cls)) if len(text) <= 80 else HostType(type_name(cls))

@@ -9,7 +9,7 @@ import torch
 import janusc as janus
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "bench"))
-programs = pytest.importorskip("programs", reason="needs the packages of the benchmark")
+programs = pytest.importorskip("dynamic_programs", reason="needs the packages of the benchmark")
 
 CALLS, WARMUP, GRAPHS = 30, 10, 3
 

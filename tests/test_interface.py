@@ -345,7 +345,7 @@ def test_strict_lets_the_users_own_errors_through():
 
 
 def test_strict_has_nothing_against_a_call_without_tensor_work():
-    @janus.compile(strict=True, warmup=1, backend="aten")
+    @janus.compile(strict=True, warmup=3, backend="aten")
     def total(tree):
         return tree if isinstance(tree, torch.Tensor) else product(tree[0]) + product(tree[1])
 
@@ -363,4 +363,4 @@ def test_strict_has_nothing_against_a_call_without_tensor_work():
         assert total(two) is two
         assert half(two, 2).tolist() == [1.0, 1.0]
         assert half(two, 0) is None
-    assert janus.stats(total).graph_calls >= 6 and janus.stats(half).graph_calls >= 2
+    assert janus.stats(total).graph_calls >= 3 and janus.stats(half).graph_calls >= 2

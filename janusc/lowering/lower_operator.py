@@ -302,6 +302,7 @@ def membership(lo: Lowering, item: Any, container: Any, negate: bool) -> Any:
     elif (
         isinstance(item, Known)
         and isinstance(container, (TupleV, ListV))
+        and getattr(container, "real", None) is None
         and all(isinstance(x, Known) for x in container.items)
     ):
         result = fold(lo, "contains", [x.value for x in container.items], item.value)

@@ -72,7 +72,7 @@ def arguments_written_before_the_error():
     def args(index):
         return torch.ones(2), index
 
-    return f, [args(0), args(0), args(0), args(5), args(1), args("a"), args(0)]
+    return f, [args(0), args(0), args(0), args(5), args(1), args(1.5), args(0)]
 
 
 @program()

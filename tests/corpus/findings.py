@@ -302,3 +302,20 @@ def generator_that_outlives_the_call():
         return torch.relu(x) + sum(abs(i) for i in items)
 
     return f, [(ONE, [1, -2]) for _ in range(4)], kept
+
+
+@program()
+def membership_in_a_list_that_a_loop_has_filled():
+    def f(x, counts):
+        first, *counts = [1, *counts]
+        for row in x.float():
+            for n in range(len(row)):
+                if first in [i for i in counts if i != n]:
+                    break
+            else:
+                continue
+            return torch.full_like(x, 0.5)
+        return (first,)
+
+    x = torch.ones(3, 4)
+    return f, [(x, [1, 2])] * 4 + [(x[:1], [1, 2]), (x.long(), [1, 2]), (x[:1], [2, 3]), (x, [1, 2])]
