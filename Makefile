@@ -36,6 +36,7 @@ properties: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python bench/overhead.py
+	$(BIN)/python bench/dynamic.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
