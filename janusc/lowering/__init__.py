@@ -37,6 +37,7 @@ Files in reading order:
     lower_expr      expressions
     comprehension   comprehensions, as the loops they stand for
     lower_operator  operators, comparisons and truth
+    membership      what is in a container
     classes         what is found on classes, and the guards that it stays so
     lower_attr      attribute access, after Python's own lookup order
     lower_object    attributes of objects that are known at run time only

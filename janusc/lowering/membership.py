@@ -1,0 +1,60 @@
+"""``in``: folded, asked of an existing container, or computed at run time."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from janusc.lowering import codes, ops
+from janusc.lowering.abstract import DictV, IterableV, Known, ListV, Live, Sym, TupleV
+from janusc.lowering.examples import derive
+from janusc.lowering.inert import compares_inertly, is_inert
+from janusc.lowering.lower_operator import computed, fold, is_mutated
+from janusc.lowering.lower_state import note_read
+from janusc.lowering.lowering import Lowering
+from janusc.lowering.operands import arg, emit
+
+
+def membership(lo: Lowering, item: Any, container: Any, negate: bool) -> Any:
+    """Whether a container has an item, or has it not."""
+    from janusc.lowering.lower_expr import literal_key
+
+    result: Any
+    if isinstance(container, IterableV) and container.kind == "view":
+        container = container.operands[0]
+    if isinstance(item, Known) and isinstance(container, Known):
+        result = fold(lo, "contains", container.value, item.value)
+    elif isinstance(item, Known) and isinstance(container, DictV) and container.real is None:
+        result = Known(literal_key(lo, item) in container.items)
+    elif (
+        isinstance(item, Known)
+        and isinstance(container, (TupleV, ListV))
+        and getattr(container, "real", None) is None
+        and all(isinstance(x, Known) for x in container.items)
+    ):
+        result = fold(lo, "contains", [x.value for x in container.items], item.value)
+    elif isinstance(container, Live) and type(container.sample) in (dict, list, set, tuple) and isinstance(item, Known):
+        refuse_user_comparison(lo, container.sample, item)
+        note_read(lo, ("content", id(container.sample), ""), container)
+        sample = item.value in container.sample
+        stable = not is_mutated(lo, container) and lo.loop_depth == 0
+        result = emit(lo, ops.OPERATOR_READ, "contains", (container.value, arg(lo, item)), sample, stable=stable)
+    elif isinstance(container, Sym) and container.pytype is dict and type(getattr(item, "value", None)) is str:
+        # among text keys; another key would be asked only if it had the same hash
+        result = emit(lo, ops.OPERATOR_READ, "contains", (container.value, arg(lo, item)), False)
+        result = derive(lo, result, operator.contains, container, item)
+    else:
+        result = computed(lo, "contains", container, item)
+    if not negate:
+        return result
+    return Known(not result.value) if isinstance(result, Known) else computed(lo, "not_", result)
+
+
+def refuse_user_comparison(lo: Lowering, container: Any, item: Known) -> None:
+    """Looking for a fixed item in an existing container may ask what the container holds."""
+    from janusc.lowering.lower_expr import literal_key
+
+    if not (is_inert(item.value) and compares_inertly(container)):
+        raise lo.refuse(codes.OPERATOR, "a search among objects that decide what they are equal to")
+    if isinstance(container, (dict, set)):
+        literal_key(lo, item)
