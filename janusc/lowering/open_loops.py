@@ -32,7 +32,7 @@ from janusc.lowering.segments import After, HostStatements, Walk
 from janusc.lowering.worth import amount_of_work
 
 LEAST_WORK = 4
-"""The tensor operations of a pass from which on a loop is worth its steps; by measurement, a step costs about one."""
+"""The tensor operations of a pass from which on a loop is taken to be worth what its steps cost."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -208,7 +208,7 @@ class _Entry:
             else:
                 self._segment(step, first=index == 0)
             if not step.returns and not isinstance(step, Mark):
-                self._let_go(before, {name for later in steps[again:] for name in later.live_ins})
+                self._let_go(before, self._needed(again))
         if not (steps and steps[-1].returns):
             line("return None")
         self.writer.dedent()
@@ -393,7 +393,7 @@ class _Entry:
             if mark.name:
                 line(f"if {self._variable(mark.name)}: break", mark.span)
             self.writer.dedent()
-            self._let_go(dict(self.env), {name for later in self.chain.steps[index:] for name in later.live_ins})
+            self._let_go(dict(self.env), self._needed(index))
 
     def _start(self, mark: Mark, index: int) -> None:
         """Give what a pass may set a place that holds it between passes, and find the statements of the loop once."""
@@ -408,7 +408,7 @@ class _Entry:
             writer.line(f"{tuple_text(list(places.values()))} = {tuple_text(list(map(self._variable, places)))}")
         self.env.update(places)
         self.held.update(places.values())
-        self._let_go(before, {name for step in steps[index:] for name in step.live_ins})
+        self._let_go(before, self._needed(index))
         self.loops.append(_Loop(index, dict(self.env), places))
         writer.line("while True:", mark.span)
         writer.indent()
@@ -423,6 +423,10 @@ class _Entry:
         if made:
             self.writer.line(f"del {', '.join(sorted(made))}")
         return made
+
+    def _needed(self, first: int) -> set[str]:
+        """The locals that the steps from this one on read."""
+        return {name for step in self.chain.steps[first:] for name in step.live_ins}
 
     def _let_go(self, before: Mapping[str, str], needed: set[str]) -> None:
         """Delete what held a local that a step has bound anew, as binding does, and parts of statements once used.
