@@ -58,11 +58,46 @@ class Translator(nn.Module):
             words.append(word)
         return words[1:]
 
+    @torch.no_grad()
+    def beam(self, tokens, width=3, limit=12):
+        memory, state = self.encode(tokens)
+        beams = [(0.0, [START], state)]
+        finished = []
+        for _ in range(limit):
+            candidates = []
+            for score, words, state in beams:
+                scores, state = self.step(words[-1], state, memory)
+                values, indices = scores.topk(width)
+                for value, index in zip(values.tolist(), indices.tolist()):
+                    candidates.append((score + value, words + [index], state))
+            candidates.sort(key=lambda candidate: candidate[0], reverse=True)
+            beams = []
+            for candidate in candidates[:width]:
+                if candidate[1][-1] == END:
+                    finished.append(candidate)
+                else:
+                    beams.append(candidate)
+            if len(finished) >= width or not beams:
+                break
+        best = max(finished or beams, key=lambda candidate: candidate[0] / len(candidate[1]))
+        return best[1], best[0]
+
 
 @program(fast=True)
 def greedy(decorate: Decorator) -> Case:
     texts = excerpts(100, 4, 16)
     decode = decorate(lively(Translator()).greedy)
+
+    def call(number: int):
+        return decode(texts[number % len(texts)][:, 0])
+
+    return Case(call, [decode])
+
+
+@program(fast=True)
+def beam_search(decorate: Decorator) -> Case:
+    texts = excerpts(100, 4, 10)
+    decode = decorate(lively(Translator()).beam)
 
     def call(number: int):
         return decode(texts[number % len(texts)][:, 0])
@@ -131,7 +166,7 @@ class Decoder(nn.Module):
         return words
 
 
-@program(fast=False)
+@program(fast=True)
 def cached_decoder(decorate: Decorator) -> Case:
     """The whole generation in one call."""
     texts = excerpts(100, 4, 16)
@@ -143,7 +178,7 @@ def cached_decoder(decorate: Decorator) -> Case:
     return Case(call, [generate])
 
 
-@program(fast=False)
+@program()
 def cached_steps(decorate: Decorator) -> Case:
     """One token in each call: the cache grows from call to call."""
     text = excerpts(100, 4, 16)[0].new_tensor([i * 7 % 100 for i in range(64)])

@@ -43,7 +43,7 @@ class LanguageModel(nn.Module):
         return self.head(torch.stack(outputs)), state
 
 
-@program(fast=True)
+@program()
 def language_model(decorate: Decorator) -> Case:
     """Truncated backpropagation through time; the model is compiled, the state is carried outside."""
     texts = excerpts(100, 5, 24)
@@ -64,6 +64,25 @@ def language_model(decorate: Decorator) -> Case:
         return loss.detach()
 
     return Case(call, [forward], list(model.parameters()))
+
+
+@program(fast=True)
+def evaluation(decorate: Decorator) -> Case:
+    """How well a model foresees a text, and how it goes on with it: no gradients, states carried on."""
+    texts = excerpts(100, 5, 24)
+    model = LanguageModel()
+    read = decorate(model)
+    state = None
+
+    def call(number: int):
+        nonlocal state
+        text = texts[number % len(texts)]
+        with torch.no_grad():
+            logits, state = read(text[:-1], state)
+            loss = F.cross_entropy(logits.flatten(0, 1), text[1:].flatten())
+        return loss.item(), logits[-1].argmax(-1).tolist()
+
+    return Case(call, [read])
 
 
 class Trainer:
@@ -91,7 +110,7 @@ class Trainer:
         return self.history[-1]
 
 
-@program(fast=True)
+@program()
 def training_step(decorate: Decorator) -> Case:
     """The same with the whole step compiled."""
     texts = excerpts(100, 5, 24)
@@ -129,7 +148,7 @@ class Tagger(nn.Module):
         return path, best.max()
 
 
-@program(fast=True)
+@program()
 def viterbi(decorate: Decorator) -> Case:
     texts = excerpts(100, 5, 24)
     tagger = Tagger()

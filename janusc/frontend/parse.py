@@ -87,8 +87,12 @@ def parse(function: types.FunctionType) -> ParsedFunction:
 
 def site(parsed: ParsedFunction, node: Any, kind: str | None = None) -> str:
     """The stable id of a node of the function, or of the fact of this ``kind`` about it."""
-    place = getattr(node, "_jc_site", None) or _place(node)
-    return f"{parsed.key}:{place}:{kind or type(node).__name__}"
+    return f"{parsed.key}:{place(node)}:{kind or type(node).__name__}"
+
+
+def place(node: Any) -> str:
+    """Where a node stands in its file; another node's place, with something after it, for one that was made for it."""
+    return str(getattr(node, "_jc_site", None) or _place(node))
 
 
 def _place(node: Any) -> str:

@@ -32,11 +32,13 @@ Files in reading order:
     assign          targets: names, unpacking, attributes, items, del
     branch          branches: one way under an assert, or both as a cond
     iterate         what a loop or a star runs over
+    profiled        kinds that only the profile knows
     loop_node       a loop kept as a loop: what its body changes is carried
     loops           loops, unrolled or kept
     lower_expr      expressions
     comprehension   comprehensions, as the loops they stand for
-    lower_operator  operators, comparisons and truth
+    lower_operator  operators, and subscripts
+    lower_compare   comparisons
     membership      what is in a container
     classes         what is found on classes, and the guards that it stays so
     lower_attr      attribute access, after Python's own lookup order
@@ -47,6 +49,7 @@ Files in reading order:
     lower_call      calls: what is inlined, what is one op, what is opaque
     lower_builtin   builtin functions and classes
     lower_random    Python's own generator
+    order           sorting, and choosing by a key
     introspection   isinstance, type, callable, getattr and hasattr
     lower_torch     torch functions
     lower_autograd  gradients taken inside the graph

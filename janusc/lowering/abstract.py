@@ -87,6 +87,13 @@ class PartsV:
 
 
 @dataclass(frozen=True, eq=False)
+class SpreadV:
+    """``*xs`` among the arguments of a call, of a tuple whose length is known at run time only."""
+
+    items: Any
+
+
+@dataclass(frozen=True, eq=False)
 class SliceV:
     lower: Any
     upper: Any

@@ -19,6 +19,7 @@ from janusc.lowering.lowering import Lowering, statement
 from janusc.lowering.mutation import save_container, write_tensor
 from janusc.lowering.namespaces import note_key
 from janusc.lowering.operands import arg, escape
+from janusc.lowering.profiled import expect_parts
 from janusc.lowering.store import holds
 from janusc.types import ANY
 
@@ -27,6 +28,8 @@ from janusc.types import ANY
 def lower_assign(lo: Lowering, node: Any) -> None:
     used_up = isinstance(node.value, gast.GeneratorExp) and isinstance(node.targets[0], (gast.Tuple, gast.List))
     value = generated(lo, node.value) if used_up and len(node.targets) == 1 else lo.expr(node.value)
+    if len(node.targets) == 1:
+        value = expect_parts(lo, node.targets[0], value, lo.profile.type_at(lo.site(node)), lo.site(node, "seen"))
     for target in node.targets:
         assign(lo, target, value)
 

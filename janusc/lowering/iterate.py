@@ -33,7 +33,7 @@ def static_items(lo: Lowering, iterable: Any, node: Any = None) -> list[Any] | N
     if isinstance(iterable, Known):
         return _known_items(lo, iterable.value)
     if isinstance(iterable, Live):
-        return live_items(lo, iterable)
+        return None if node is not None and varies(lo, iterable, lo.site(node, "length")) else live_items(lo, iterable)
     if isinstance(iterable, IterableV):
         return _combined_items(lo, iterable)
     if isinstance(iterable, Sym) and iterable.pytype is torch.Size and iterable.stable:
@@ -47,6 +47,22 @@ def static_items(lo: Lowering, iterable: Any, node: Any = None) -> list[Any] | N
     return None
 
 
+def varies(lo: Lowering, owner: Live, site: str) -> bool:
+    """Whether an existing list or tuple had another length at this place when the function was converted before.
+
+    Only where it holds plain values of one type can it stay what it is, whatever its length.
+    """
+    sample = owner.sample
+    if type(sample) not in (list, tuple):
+        return False
+    lo.profile.trips(site, lo.lengths.setdefault(site, len(sample)))
+    if lo.profile.trip_count(site) == "varies":
+        lo.of_any_length.add(id(sample))
+    plain = all(type(x) in _PLAIN_ITEMS for x in sample) and len({type(x) for x in sample}) <= 1
+    return plain and id(sample) in lo.of_any_length
+
+
+_PLAIN_ITEMS = (torch.Tensor, int, float, bool, str)
 _REPEATABLE = (list, tuple, dict, set, frozenset, str, bytes, range, torch.Size, torch.Tensor)
 
 
@@ -60,6 +76,8 @@ ITERATORS: tuple[type, ...] = (
 def check_repeatable(lo: Lowering, iterable: Sym) -> None:
     """An iterator gives its items once, so what comes after a rollback would find none: only containers are read."""
     if iterable.is_tensor or iterable.pytype in _REPEATABLE or type(iterable.sample) in _REPEATABLE:
+        return
+    if isinstance(iterable.sample, tuple) and iterable.pytype is type(iterable.sample):  # a result such as max's
         return
     site = lo.site(lo.node, "container")
     if iterable.pytype in ITERATORS or lo.profile.is_refuted(site):
@@ -218,6 +236,8 @@ def item_sample(lo: Lowering, iterable: Any) -> Any:
     if isinstance(iterable, (ListV, TupleV)):
         kinds = {x.pytype if isinstance(x, Sym) else None for x in iterable.items}
         return iterable.items[0] if len(kinds) == 1 and None not in kinds else None
+    if isinstance(iterable, Sym) and iterable.pytype is str:
+        return sym(iterable.value, "")
     if isinstance(iterable, Sym) and isinstance(iterable.sample, (tuple, list)) and len(iterable.sample) > 0:
         return sym(iterable.value, iterable.sample[0], fresh=iterable.fresh)
     if isinstance(iterable, Sym):

@@ -220,7 +220,7 @@ def choose(lo: Lowering, choice: ChoiceV | PickV, use: Callable[[Any], Any], giv
 
 def _pick(lo: Lowering, key: Sym, options: list[tuple[Any, Any]], use: Callable[[Any], Any]) -> Any:
     from janusc.lowering.branch import cond
-    from janusc.lowering.lower_operator import compare
+    from janusc.lowering.lower_compare import compare
 
     (name, part), *rest = options
     test = compare(lo, "eq", key, Known(name))

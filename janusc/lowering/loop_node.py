@@ -35,6 +35,7 @@ from janusc.lowering.lower_state import find_slot
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS, escape, sample_type, sym, typed_item
+from janusc.lowering.profiled import expect_parts
 from janusc.sentinels import UNBOUND
 from janusc.typeinfer.instrument import item_site
 from janusc.types import ANY, HostType, TensorType, Type
@@ -245,24 +246,35 @@ class Loop:
         region.params.insert(0, value)
         if has_examples(lo, self.iterable) or isinstance(self.iterable, Live):
             enter_items(lo, [(self.iterable, value)])
+        self.bind_target(self.item(value, item))
+
+    def bind_target(self, item: Any) -> None:
+        """Assign an item to the loop's target; where nothing else says of what type it is, the profile does."""
+        lo, target = self.lo, self.node.target
+        site = lo.site(self.node, "Item")
+        assign(lo, target, expect_parts(lo, target, item, lo.profile.type_at(site), f"{site}:seen"))
+
+    def item(self, value: Value, item: Any) -> Any:
+        """The item in the body of the loop, given what is known of one."""
+        lo = self.lo
         if item is not None and self.is_container(self.iterable):
-            assign(lo, self.node.target, typed_item(lo, value, item))
-        elif isinstance(item, TupleV):
+            return typed_item(lo, value, item)
+        if isinstance(item, TupleV):
             parts = lo.builder.emit(
                 ops.UNPACK, "", (value,), (), tuple(sample_type(_item(x)) for x in item.items), lo.span()
             )
             sources = self.iterable.operands if isinstance(self.iterable, IterableV) else ()
             if isinstance(self.iterable, IterableV) and self.iterable.kind in ("zip", "enumerate"):
                 enter_items(lo, list(zip(sources, parts[self.iterable.kind == "enumerate" :])))
-            assign(lo, self.node.target, TupleV(tuple(self._parts(parts, item.items, sources))))
-        else:
-            assign(lo, self.node.target, self._part(value, item))
+            return TupleV(tuple(self._parts(parts, item.items, sources)))
+        return self._part(value, item)
 
     def is_container(self, iterable: Any) -> bool:
         """Whether items come out of a list or tuple, so that their types may differ."""
         if isinstance(iterable, IterableV) and iterable.kind == "reversed":
             return self.is_container(iterable.operands[0])
-        return not (isinstance(iterable, IterableV) or (isinstance(iterable, Sym) and iterable.is_tensor))
+        of_one_type = isinstance(iterable, Sym) and (iterable.is_tensor or iterable.pytype is str)
+        return not (isinstance(iterable, IterableV) or of_one_type)
 
     def _parts(self, values: Any, items: Any, sources: Any) -> Iterator[Any]:
         assert isinstance(self.iterable, IterableV)

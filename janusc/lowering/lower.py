@@ -20,6 +20,7 @@ from janusc.lowering import (  # noqa: F401  (each registers its constructs)
     introspection,
     loops,
     lower_call,
+    lower_compare,
     lower_expr,
     lower_operator,
     lower_random,

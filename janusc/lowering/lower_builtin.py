@@ -26,12 +26,14 @@ from janusc.lowering.classes import (
     special_method,
 )
 from janusc.lowering.inert import is_inert
-from janusc.lowering.iterate import live_sequence, module_children, parameter_items, static_items
+from janusc.lowering.iterate import item_sample, live_sequence, module_children, parameter_items, static_items, varies
 from janusc.lowering.lower_expr import _check_formattable
 from janusc.lowering.lower_operator import binary, computed, is_mutated, refuse_raising
 from janusc.lowering.lower_state import note_read
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import HOST_VALUES, arg, emit, exact_type, is_plain, is_stable, sample_of
+from janusc.lowering.order import foremost_item, sorted_items
+from janusc.ordering import PLAIN_QUERY
 from janusc.registry import Registry
 from janusc.typeinfer import callees, torch_table, transfer
 from janusc.types import HostType
@@ -105,7 +107,9 @@ def pure(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -
             raise lo.refuse(codes.RAISES, f"{type(error).__name__} at conversion") from None
     if function is sum:
         return summed(lo, args, kwargs)
-    if function in (min, max) and len(args) == 1 and not kwargs:
+    if function in (min, max) and len(args) == 1 and kwargs:
+        return foremost_item(lo, function is max, args[0], kwargs)
+    if function in (min, max) and len(args) == 1:
         items = static_items(lo, args[0])
         if items:
             args = items
@@ -153,7 +157,9 @@ def builtin_sample(lo: Lowering, function: Any, args: list[Any], kwargs: dict[st
 def summed(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """``sum``: the same additions in the same order."""
     start = args[1] if len(args) > 1 else kwargs.get("start", Known(0))
-    items = static_items(lo, args[0])
+    items = static_items(lo, args[0], lo.node)
+    if items is None and isinstance(args[0], Live):
+        return summed_at_run_time(lo, args[0], start)
     if items is None:
         if not isinstance(args[0], (Sym, ListV)):
             raise lo.refuse_call(codes.OPAQUE_CALL, "sum of an object")
@@ -168,6 +174,18 @@ def summed(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     for item in items:
         total = binary(lo, "add", total, item)
     return total
+
+
+def summed_at_run_time(lo: Lowering, items: Live, start: Any) -> Any:
+    """The sum of an existing list of any length: of numbers and tensors, or it is for Python to make."""
+    note_read(lo, ("content", id(items.sample), ""), items)
+    site = lo.site(lo.node, "items")
+    if lo.profile.is_refuted(site) or not is_plain(start):
+        raise lo.refuse_call(codes.OPAQUE_CALL, "sum of objects")
+    plain = emit(lo, ops.BUILTIN_READ, PLAIN_QUERY, (items.value,), True)
+    lo.check("true", (plain.value,), site, lo.span())
+    total = emit(lo, ops.BUILTIN_READ, "sum", (items.value, arg(lo, start)), UNKNOWN)
+    return Sym(total.value, UNKNOWN, plain=True)
 
 
 def _adds_exactly(items: list[Any]) -> bool:
@@ -197,7 +215,7 @@ def length(lo: Lowering, value: Any) -> Any:
     if isinstance(value, (TupleV, ListV, DictV, PartsV)) and getattr(value, "real", None) is None:
         return Known(len(value.items))
     if isinstance(value, (ListV, DictV)) and value.real is not None:
-        return emit(lo, ops.BUILTIN_READ, "len", (value.real.value,), UNKNOWN)
+        return emit(lo, ops.BUILTIN_READ, "len", (value.real.value,), 1)
     if isinstance(value, Sym):
         if value.is_tensor:
             shape = emit(lo, ops.ATTRIBUTE, "shape", (value.value,), value.sample.shape, stable=lo.loop_depth == 0)
@@ -217,7 +235,7 @@ def live_length(lo: Lowering, value: Live) -> Any:
         note_read(lo, ("content", id(sample), ""), value)
         mutated = is_mutated(lo, value)
         if mutated:
-            return emit(lo, ops.BUILTIN_READ, "len", (value.value,), UNKNOWN)
+            return emit(lo, ops.BUILTIN_READ, "len", (value.value,), 1)
         memo = (value.value, "len", "")
         if memo not in lo.memo:
             read = lo.builder.guard(ops.BUILTIN_READ, "len", (value.value,), HostType("int"), lo.span())
@@ -254,8 +272,11 @@ def _sequence(cls: type) -> Callable[[Lowering, list[Any], dict[str, Any]], Any]
         if isinstance(args[0], Live) and is_mutated(lo, args[0]):
             copy = emit(lo, ops.BUILTIN_READ, cls.__name__, (arg(lo, args[0]),), UNKNOWN)
             return Sym(copy.value, fresh=True, pytype=cls)
-        if isinstance(args[0], Live) and type(args[0].sample) in (list, tuple) and len(args[0].sample) <= 64:
-            items: list[Any] | None = live_sequence(lo, args[0])
+        several = isinstance(args[0], Live) and varies(lo, args[0], lo.site(lo.node, "length"))
+        if several:
+            items: list[Any] | None = None
+        elif isinstance(args[0], Live) and type(args[0].sample) in (list, tuple) and len(args[0].sample) <= 64:
+            items = live_sequence(lo, args[0])
         else:
             items = static_items(lo, args[0])
         if items is not None:
@@ -266,8 +287,6 @@ def _sequence(cls: type) -> Callable[[Lowering, list[Any], dict[str, Any]], Any]
         result = emit(lo, ops.BUILTIN_READ, cls.__name__, (arg(lo, args[0]),), UNKNOWN)
         if sample is not UNKNOWN and cls is tuple:
             return Sym(result.value, tuple(sample), pytype=tuple)
-        from janusc.lowering.iterate import item_sample
-
         element = item_sample(lo, args[0])
         return Sym(result.value, UNKNOWN, fresh=True, pytype=cls, element=element if isinstance(element, Sym) else None)
 
@@ -276,9 +295,11 @@ def _sequence(cls: type) -> Callable[[Lowering, list[Any], dict[str, Any]], Any]
 
 @builtin(sorted)
 def lower_sorted(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    items = static_items(lo, args[0]) if len(args) == 1 else None
+    if len(args) != 1:
+        raise lo.refuse(codes.RAISES, "TypeError: sorted takes one argument")
+    items = static_items(lo, args[0])
     if items is None or not all(isinstance(x, Known) and is_inert(x.value) for x in [*items, *kwargs.values()]):
-        raise lo.refuse_call(codes.OPAQUE_CALL, "sorted of values that vary")
+        return sorted_items(lo, args[0], kwargs)
     key = kwargs.get("key", Known(None)).value
     if key is not None and not isinstance(key, pytypes.BuiltinFunctionType) and key not in (int, str, float):
         raise lo.refuse_call(codes.OPAQUE_CALL, "sorted by a class")

@@ -29,18 +29,22 @@ from janusc.lowering.abstract import (
     Live,
     MethodV,
     PartsV,
+    SpreadV,
     SuperV,
     Sym,
     TupleV,
 )
 from janusc.lowering.classes import class_function, class_lookup, special_method
 from janusc.lowering.ir import Const
+from janusc.lowering.iterate import static_items
 from janusc.lowering.kinds import ChoiceV, PickV, choose
 from janusc.lowering.lower_attr import get_attribute, not_overridden
 from janusc.lowering.lower_expr import closure, display_items, static_dict
 from janusc.lowering.lower_state import check_once, module_entry, raw_attr, read, refuse_iterator
 from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
+from janusc.lowering.operands import exact_type
 from janusc.lowering.parts import PARAMETER_VIEWS, parameter_view
+from janusc.lowering.profiled import expect
 from janusc.lowering.routine import Recursive, call_routine, function_key, is_same_function, is_seen_recursive
 from janusc.typeinfer import callees, torch_table
 
@@ -52,7 +56,7 @@ MAX_RECURSION = 3
 def lower_call(lo: Lowering, node: Any) -> Any:
     """A call; what can't be converted in it makes it opaque, and the statement around it may be split there."""
     try:
-        return evaluate_call(lo, node)
+        return expect(lo, evaluate_call(lo, node))
     except Unconvertible as error:
         if error.call is None and lo.frame.caller is None and lo.frame.parent is None:
             error.call = node
@@ -69,7 +73,7 @@ def evaluate_call(lo: Lowering, node: Any) -> Any:
         return special
     if lo.worlds.examples and is_users_own(function):
         lo.handed_on.update(id(a) for a in node.args if isinstance(a, (gast.Name, gast.Attribute)))
-    args = display_items(lo, node.args)
+    args = arguments(lo, node.args)
     kwargs: dict[str, Any] = {}
     for keyword in node.keywords:
         value = lo.expr(keyword.value)
@@ -88,6 +92,20 @@ def is_users_own(function: Any) -> bool:
         return not callees.is_torch_code(type(function.sample).forward.__code__)
     is_function = isinstance(function, Live) and isinstance(function.sample, pytypes.FunctionType)
     return isinstance(function, FunctionV) or (is_function and not function.fixed)
+
+
+def arguments(lo: Lowering, nodes: Any) -> list[Any]:
+    """The positional arguments; a tuple of any length at their end is handed on as it is."""
+    if nodes and isinstance(nodes[-1], gast.Starred):
+        args = display_items(lo, nodes[:-1])
+        last = lo.expr(nodes[-1].value)
+        items = static_items(lo, last, nodes[-1])
+        if items is None and exact_type(last) is tuple:
+            return [*args, SpreadV(last)]
+        if items is None:
+            raise lo.refuse(codes.STAR, "*-argument of unknown length", node=nodes[-1])
+        return [*args, *items]
+    return display_items(lo, nodes)
 
 
 def call(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -336,6 +354,8 @@ def bind_arguments(
     positional_only = {p.id for p in parameters.posonlyargs}
     rest = dict(kwargs)
     bound: list[tuple[str, Any]] = []
+    if any(isinstance(a, SpreadV) for a in args[: len(positional)]):
+        raise lo.refuse(codes.STAR, "*-argument of unknown length")
     if len(args) > len(positional) and parameters.vararg is None:
         raise lo.refuse(codes.RAISES, f"{frame.parsed.name} gets too many arguments")
     for i, parameter in enumerate(positional):
@@ -351,7 +371,7 @@ def bind_arguments(
         else:
             raise lo.refuse(codes.RAISES, f"{frame.parsed.name} lacks {name}")
     if parameters.vararg is not None:
-        bound.append((parameters.vararg.id, TupleV(tuple(args[len(positional) :]))))
+        bound.append((parameters.vararg.id, rest_of(lo, args[len(positional) :])))
     for parameter in parameters.kwonlyargs:
         name = parameter.id
         if name in rest:
@@ -365,6 +385,15 @@ def bind_arguments(
     elif rest:
         raise lo.refuse(codes.RAISES, f"{frame.parsed.name} gets an unexpected {next(iter(rest))}")
     return bound
+
+
+def rest_of(lo: Lowering, args: list[Any]) -> Any:
+    """What ``*args`` of a function is bound to."""
+    if not any(isinstance(a, SpreadV) for a in args):
+        return TupleV(tuple(args))
+    if len(args) > 1:
+        raise lo.refuse(codes.STAR, "*-argument of unknown length after others")
+    return args[0].items
 
 
 @statement(gast.FunctionDef)

@@ -14,7 +14,7 @@ from janusc.lowering.inert import is_inert
 from janusc.lowering.ir import Arg, Const, Tup
 from janusc.lowering.lower_state import store_name
 from janusc.lowering.lowering import Lowering, expression
-from janusc.lowering.operands import HOST_VALUES, SCALARS, arg
+from janusc.lowering.operands import HOST_VALUES, SCALARS, arg, emit, is_plain
 from janusc.types import HostType
 
 _STR = HostType("str")
@@ -123,6 +123,14 @@ def lower_joined(lo: Lowering, node: Any) -> Any:
         return Known("".join(texts))
     (value,) = lo.builder.emit(ops.FORMAT, "", tuple(pieces), (), (_STR,), lo.span())
     return Sym(value, "", pytype=str)
+
+
+def percent_format(lo: Lowering, left: Known, right: Any) -> Any:
+    """``"%.3f" % x``, of values whose text and number are Python's or torch's own business."""
+    items = right.items if isinstance(right, TupleV) else [right]
+    if type(left.value) is not str or not all(is_plain(x) and not isinstance(x, (TupleV, SliceV)) for x in items):
+        raise lo.refuse(codes.FORMAT, "%-formatting of objects")
+    return emit(lo, ops.OPERATOR, "mod", (arg(lo, left), arg(lo, right)), "")
 
 
 def _is_immutable(value: Any) -> bool:

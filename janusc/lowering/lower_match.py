@@ -17,8 +17,9 @@ from janusc.lowering.classes import class_lookup
 from janusc.lowering.introspection import lower_isinstance
 from janusc.lowering.iterate import static_items
 from janusc.lowering.lower_attr import get_attribute
+from janusc.lowering.lower_compare import compare
 from janusc.lowering.lower_expr import literal_key
-from janusc.lowering.lower_operator import compare, get_item
+from janusc.lowering.lower_operator import get_item
 from janusc.lowering.lower_state import check_once, raw_attr, store_name
 from janusc.lowering.lowering import Lowering, statement
 from janusc.lowering.membership import membership

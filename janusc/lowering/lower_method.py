@@ -20,6 +20,7 @@ from janusc.lowering.lower_torch import flag_truth, node, profiled_sample, prote
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.mutation import save_container
 from janusc.lowering.operands import HOST_VALUES, arg, emit, escape, is_plain, is_stable, sample_of, sym, typed_item
+from janusc.lowering.order import is_list, sort_list
 from janusc.typeinfer import torch_table
 
 _LIST_WRITES = frozenset({"append", "extend", "insert", "pop", "remove", "clear", "reverse"})
@@ -37,6 +38,8 @@ def call_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: di
         return by_kind(lo, owner, name, lambda one: call(lo, get_attribute(lo, one, name), args, kwargs), given)
     if isinstance(owner, Sym) and owner.is_tensor:
         return tensor_method(lo, owner, name, args, kwargs)
+    if name == "sort" and is_list(owner):
+        return sort_list(lo, owner, args, kwargs)
     if kwargs and not isinstance(owner, Known) and not (isinstance(owner, DictV) and name == "update"):
         raise lo.refuse_call(codes.METHOD, f"{name} with keyword arguments")
     if isinstance(owner, ListV):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import gast
@@ -22,12 +21,21 @@ from janusc.lowering.abstract import (
     Sym,
     TupleV,
 )
-from janusc.lowering.examples import derive, note_identity
+from janusc.lowering.examples import derive
 from janusc.lowering.inert import compares_inertly, is_inert
 from janusc.lowering.ir import Op
-from janusc.lowering.lower_state import check_once, note_read, raw_attr, read
+from janusc.lowering.lower_state import note_read, read
 from janusc.lowering.lowering import Lowering, expression
-from janusc.lowering.operands import HOST_VALUES, SCALARS, arg, check_bound, emit, is_plain, is_stable, sample_of
+from janusc.lowering.operands import (
+    SCALARS,
+    arg,
+    element_of,
+    emit,
+    exact_type,
+    is_plain,
+    is_stable,
+    sample_of,
+)
 from janusc.typeinfer import transfer
 
 BINARY: dict[type, str] = {
@@ -36,13 +44,8 @@ BINARY: dict[type, str] = {
     gast.BitOr: "or_", gast.BitXor: "xor",
 }  # fmt: skip
 UNARY: dict[type, str] = {gast.USub: "neg", gast.UAdd: "pos", gast.Invert: "invert"}
-COMPARE: dict[type, str] = {
-    gast.Eq: "eq", gast.NotEq: "ne", gast.Lt: "lt", gast.LtE: "le", gast.Gt: "gt", gast.GtE: "ge", gast.Is: "is_",
-    gast.IsNot: "is_not", gast.In: "contains", gast.NotIn: "not_contains",
-}  # fmt: skip
 _CONTAINERS = (list, dict, set, tuple, frozenset)
 _JOINS = ("add", "mul", "getitem")  # on containers these compare nothing
-_DUNDER = {"eq": "__eq__", "ne": "__ne__", "lt": "__lt__", "le": "__le__", "gt": "__gt__", "ge": "__ge__"}
 
 
 @expression(gast.BinOp)
@@ -65,16 +68,10 @@ def binary(lo: Lowering, name: str, left: Any, right: Any) -> Any:
         if _virtual(left):
             return ListV(left.items * right.value)
     if name == "mod" and isinstance(left, Known) and isinstance(left.value, str):
+        from janusc.lowering.lower_expr import percent_format
+
         return percent_format(lo, left, right)
     return computed(lo, name, left, right)
-
-
-def percent_format(lo: Lowering, left: Known, right: Any) -> Any:
-    """``"%.3f" % x``, of values whose text and number are Python's or torch's own business."""
-    items = right.items if isinstance(right, TupleV) else [right]
-    if type(left.value) is not str or not all(is_plain(x) and not isinstance(x, (TupleV, SliceV)) for x in items):
-        raise lo.refuse(codes.FORMAT, "%-formatting of objects")
-    return emit(lo, ops.OPERATOR, "mod", (arg(lo, left), arg(lo, right)), "")
 
 
 def _virtual(value: Any) -> bool:
@@ -111,7 +108,7 @@ def computed(lo: Lowering, name: str, *operands: Any) -> Any:
     """An operator as a node. One with unknown operand types runs too, unless it may be user code."""
     op: Op = ops.OPERATOR
     if not all(is_plain(v) for v in operands):
-        if not all(is_plain(v) or is_container(v) or _runtime_any(v) for v in operands):
+        if not all(is_plain(v) or is_container(v) or is_untyped(v) for v in operands):
             raise lo.refuse(codes.OPERATOR, f"operator {name} on objects")
         if name not in _JOINS and not all(compares_plainly(v) for v in operands):
             raise lo.refuse(codes.OPERATOR, "a comparison of containers of objects")
@@ -126,7 +123,20 @@ def computed(lo: Lowering, name: str, *operands: Any) -> Any:
     result = emit(lo, op, name, tuple(arg(lo, v) for v in operands), sample, stable=stable, fresh=fresh)
     if result.pytype is None and all(is_plain(v) for v in operands):
         result = replace(result, plain=True)
+    if name in ("add", "mul") and result.pytype is None:
+        result = joined(result, operands)
     return derive(lo, result, getattr(operator, name), *operands)
+
+
+def joined(result: Sym, operands: tuple[Any, ...]) -> Sym:
+    """A new list or tuple out of two, or several times one."""
+    kinds = {exact_type(v) for v in operands} - {int, bool}
+    elements = [element_of(getattr(v, "real", None) or v) for v in operands if exact_type(v) in (list, tuple)]
+    (kind,) = kinds if len(kinds) == 1 else (None,)
+    if kind not in (list, tuple):
+        return result
+    alike = len({getattr(e, "pytype", None) for e in elements}) == 1
+    return Sym(result.value, UNKNOWN, fresh=True, pytype=kind, element=elements[0] if alike else None)
 
 
 def compares_plainly(value: Any) -> bool:
@@ -148,7 +158,7 @@ def _compares_plainly_inside(held: Any) -> bool:
     )
 
 
-def _runtime_any(value: Any) -> bool:
+def is_untyped(value: Any) -> bool:
     return isinstance(value, Sym) and value.pytype is None
 
 
@@ -199,97 +209,6 @@ def lower_unary(lo: Lowering, node: Any) -> Any:
     return fold(lo, name, value.value) if isinstance(value, Known) else computed(lo, name, value)
 
 
-@expression(gast.Compare)
-def lower_compare(lo: Lowering, node: Any) -> Any:
-    """A chained comparison is the ``and`` of its links, each operand evaluated once."""
-    from janusc.lowering.branch import lower_and
-
-    left = lo.expr(node.left)
-    if len(node.ops) == 1:
-        return compare(lo, COMPARE[type(node.ops[0])], left, lo.expr(node.comparators[0]))
-    operands = [left]
-
-    def link(i: int) -> Any:
-        operands.append(lo.expr(node.comparators[i]))
-        return compare(lo, COMPARE[type(node.ops[i])], operands[i], operands[i + 1])
-
-    return lower_and(lo, [partial(link, i) for i in range(len(node.ops))], node)
-
-
-def compare(lo: Lowering, name: str, left: Any, right: Any) -> Any:
-    if name in ("is_", "is_not"):
-        same = identical(lo, left, right)
-        if same is not None:
-            return Known(same if name == "is_" else not same)
-        check = [arg(lo, v) for v in (left, right)]
-        return note_identity(lo, emit(lo, ops.OPERATOR, name, tuple(check), False), name, left, right)
-    if isinstance(left, Known) and isinstance(right, Known) and name not in ("contains", "not_contains"):
-        return fold(lo, name, left.value, right.value)
-    if name in ("contains", "not_contains"):
-        from janusc.lowering.membership import membership
-
-        return membership(lo, left, right, name == "not_contains")
-    if isinstance(left, Live) and not is_container(left) and name in _DUNDER:
-        return user_comparison(lo, name, left, right)
-    if isinstance(left, TupleV) and isinstance(right, TupleV) and name in ("eq", "ne"):
-        if all(isinstance(x, Known) for x in (*left.items, *right.items)):
-            return fold(lo, name, tuple(x.value for x in left.items), tuple(x.value for x in right.items))
-    return computed(lo, name, left, right)
-
-
-def identical(lo: Lowering, left: Any, right: Any) -> bool | None:
-    """Whether two abstract values are one object, where that is certain."""
-    if isinstance(left, Known) and isinstance(right, Known):
-        if type(left.value) in HOST_VALUES and left.value is not None and not isinstance(left.value, bool):
-            return None
-        return left.value is right.value
-    for a, b in ((left, right), (right, left)):
-        if isinstance(a, Known) and a.value is None:
-            if isinstance(b, Sym) and (b.pytype is None or b.maybe_unbound):
-                check_bound(lo, b)
-                return None
-            return isinstance(b, Sym) and b.pytype is type(None)
-    if isinstance(left, (ListV, DictV, TupleV)) or isinstance(right, (ListV, DictV, TupleV)):
-        return left is right
-    return True if left is right else None
-
-
-def user_comparison(lo: Lowering, name: str, left: Live, right: Any) -> Any:
-    """A comparison defined by a user's class: its method is inlined, unless the other side has a say."""
-    from janusc.lowering.branch import truth
-    from janusc.lowering.classes import class_lookup, special_method
-    from janusc.lowering.lower_call import call
-
-    cls = type(left.sample)
-    if class_lookup(cls, _DUNDER[name]) is getattr(object, _DUNDER[name]):
-        guard_default(lo, cls, _DUNDER[name])
-        if name == "ne" and class_lookup(cls, "__eq__") is not _OBJECT_EQUALITY:  # the default asks __eq__
-            equal = truth(lo, user_comparison(lo, "eq", left, right))
-            return Known(not equal) if isinstance(equal, bool) else computed(lo, "not_", equal)
-        if isinstance(right, Live) and name in ("eq", "ne") and type(right.sample) is cls:
-            guard_default(lo, cls, "__eq__")
-            return emit(lo, ops.OPERATOR, "is_" if name == "eq" else "is_not", (left.value, right.value), UNKNOWN)
-        raise lo.refuse(codes.OPERATOR, f"comparison of {cls.__qualname__} objects")
-    if isinstance(right, Live) and type(right.sample) is not cls and isinstance(right.sample, cls):
-        raise lo.refuse(codes.OPERATOR, "comparison with a subclass, which goes first")
-    method = special_method(lo, left, _DUNDER[name])
-    if method is None:
-        raise lo.refuse(codes.OPERATOR, f"comparison of {cls.__qualname__} objects")
-    result = call(lo, method, [right], {})
-    if (isinstance(result, Known) and result.value is NotImplemented) or _runtime_any(result):
-        raise lo.refuse(codes.OPERATOR, "a comparison that may be NotImplemented")
-    return result
-
-
-def guard_default(lo: Lowering, cls: type, name: str) -> None:
-    """The class still leaves a comparison to ``object``."""
-    held = raw_attr(lo, lo.builder.ref(cls), name)
-    check_once(lo, "is", (held, lo.builder.ref(getattr(object, name))), f"{cls.__qualname__}.{name}")
-
-
-_OBJECT_EQUALITY: Any = object.__eq__
-
-
 def refuse_deciding_keys(lo: Lowering, owner: Live) -> None:
     """An existing dict or set whose keys decide what they are equal to."""
     if isinstance(owner.sample, (dict, set)) and not compares_inertly(owner.sample):
@@ -301,7 +220,9 @@ def refuse_deciding_keys(lo: Lowering, owner: Live) -> None:
 
 @expression(gast.Subscript)
 def lower_subscript(lo: Lowering, node: Any) -> Any:
-    return get_item(lo, lo.expr(node.value), lo.expr(node.slice))
+    from janusc.lowering.profiled import expect
+
+    return expect(lo, get_item(lo, lo.expr(node.value), lo.expr(node.slice)))
 
 
 def get_item(lo: Lowering, owner: Any, key: Any) -> Any:
@@ -418,9 +339,15 @@ def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
 
 
 def live_slice(lo: Lowering, owner: Live, key: Any) -> Any:
-    if isinstance(owner.sample, (list, tuple)) and isinstance(key, Known):
-        from janusc.lowering.iterate import live_sequence
+    from janusc.lowering.iterate import item_sample, live_sequence, varies
 
+    several = varies(lo, owner, lo.site(lo.node, "length"))
+    if type(owner.sample) in (list, tuple) and (several or isinstance(key, SliceV)):
+        result = emit(lo, ops.OPERATOR_READ, "getitem", (owner.value, arg(lo, key)), UNKNOWN)
+        element = item_sample(lo, owner)
+        element = element if isinstance(element, Sym) else None
+        return Sym(result.value, UNKNOWN, fresh=True, pytype=type(owner.sample), element=element)
+    if isinstance(owner.sample, (list, tuple)) and isinstance(key, Known):
         items = live_sequence(lo, owner)[key.value]
         return ListV(items) if isinstance(owner.sample, list) else TupleV(tuple(items))
     raise lo.refuse(codes.SUBSCRIPT, "a slice with varying bounds of an existing list")

@@ -232,7 +232,10 @@ def alias_guards(lo: Lowering) -> None:
                     raise lo.refuse(
                         codes.LOOP, "a list that is known in a loop only is changed, and another one is read"
                     )
-                check_once(lo, "is_not", (other.value, changed.value), "aliasing")
+                site = lo.site(lo.node, "aliasing")
+                if lo.profile.is_refuted(site):
+                    raise lo.refuse(codes.ASSIGNMENT, "a list or dict that is changed may be another one that is read")
+                check_once(lo, "is_not", (other.value, changed.value), site)
     apart.emit(lo)
 
 

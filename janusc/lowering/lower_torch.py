@@ -12,8 +12,12 @@ from janusc.lowering.ir import Arg, Op
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.mutation import protect, tensors_in
 from janusc.lowering.operands import arg, emit, is_stable, sample_of, sample_type, sym
+from janusc.lowering.store import parts
 from janusc.typeinfer import torch_table, transfer
 from janusc.types import HostType, TensorType, TupleType, Type
+
+# these copy what they join
+_JOINING = frozenset({"stack", "cat", "concat", "concatenate", "hstack", "vstack", "dstack", "tensor"})
 
 # the same computation without the Python function around it, for plain tensors
 _DIRECT: dict[Any, Any] = {
@@ -160,7 +164,15 @@ def node(
     if sample is UNKNOWN and not isinstance(sample, torch.Tensor):
         return sym(value, UNKNOWN)
     stable = is_stable(*args, *kwargs.values()) and not _has_tensor(sample)
-    return sym(value, sample, fresh=is_fresh(name, sample, tensors), stable=stable)
+    fresh = is_fresh(name, sample, tensors) and (
+        name in _JOINING or not any(map(_holds_unseen, [*args, *kwargs.values()]))
+    )
+    return sym(value, sample, fresh=fresh, stable=stable)
+
+
+def _holds_unseen(abstract: Any) -> bool:
+    """Whether an argument is a container whose tensors nothing is known of."""
+    return any(isinstance(p, Live) or (isinstance(p, Sym) and p.pytype in (list, tuple, dict)) for p in parts(abstract))
 
 
 def _has_tensor(sample: Any) -> bool:

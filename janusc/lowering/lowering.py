@@ -66,6 +66,8 @@ class Lowering:
         self.segment_site = ""  # where this segment starts; "" for the first one
         self.loop_depth = 0
         self.worlds = Worlds()
+        self.lengths: dict[str, int] = {}  # of existing lists and tuples, by place, as first met in this conversion
+        self.of_any_length: set[int] = set()  # those of which another length was met before, by identity
         self.routines: list[Any] = []  # of the recursive functions being lowered
         self.recursive: set[Any] = set()  # the functions that are routines
         self.inlined: set[Any] = set()  # the recursive functions that can't be

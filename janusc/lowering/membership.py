@@ -6,13 +6,13 @@ import operator
 from typing import Any
 
 from janusc.lowering import codes, ops
-from janusc.lowering.abstract import DictV, IterableV, Known, ListV, Live, Sym, TupleV
+from janusc.lowering.abstract import DictV, IterableV, Known, ListV, Live, TupleV
 from janusc.lowering.examples import derive
 from janusc.lowering.inert import compares_inertly, is_inert
 from janusc.lowering.lower_operator import computed, fold, is_mutated
 from janusc.lowering.lower_state import note_read
 from janusc.lowering.lowering import Lowering
-from janusc.lowering.operands import arg, emit
+from janusc.lowering.operands import arg, emit, escape, exact_type
 
 
 def membership(lo: Lowering, item: Any, container: Any, negate: bool) -> Any:
@@ -39,9 +39,9 @@ def membership(lo: Lowering, item: Any, container: Any, negate: bool) -> Any:
         sample = item.value in container.sample
         stable = not is_mutated(lo, container) and lo.loop_depth == 0
         result = emit(lo, ops.OPERATOR_READ, "contains", (container.value, arg(lo, item)), sample, stable=stable)
-    elif isinstance(container, Sym) and container.pytype is dict and type(getattr(item, "value", None)) is str:
+    elif exact_type(container) is dict and exact_type(item) is str:
         # among text keys; another key would be asked only if it had the same hash
-        result = emit(lo, ops.OPERATOR_READ, "contains", (container.value, arg(lo, item)), False)
+        result = emit(lo, ops.OPERATOR_READ, "contains", (escape(lo, container), arg(lo, item)), False)
         result = derive(lo, result, operator.contains, container, item)
     else:
         result = computed(lo, "contains", container, item)

@@ -31,7 +31,7 @@ from janusc.lowering.lowering import Lowering, Unconvertible, Unreached
 from janusc.lowering.operands import SCALARS, arg, escape, sample_type
 from janusc.lowering.store import own_dict
 from janusc.lowering.worlds import OUTSIDE
-from janusc.types import ANY, Constant, HostType, TensorType, TupleType, Type, join, type_of
+from janusc.types import ANY, Constant, HostType, TensorType, TupleType, Type, join, type_name, type_of
 
 _MOST_PASSES = 24
 Arguments = list[tuple[str, Any]]
@@ -446,10 +446,17 @@ def is_seen_recursive(lo: Lowering, parsed: ParsedFunction, first: Any) -> bool:
     for node, given in own_calls(parsed.tree):
         by_name = isinstance(node.func, gast.Name) and node.func.id == parsed.name
         of_itself = bool(given) and isinstance(given[0], gast.Name) and given[0].id == parsed.parameters[0]
-        if by_name or (is_method and (of_itself or not issubclass(cls, torch.nn.Module))):
+        owner = getattr(node.func, "value", None)
+        of_another = owner is not None and _is_of_another(lo.profile.type_at(site(parsed, owner)), cls)
+        if by_name or (is_method and not of_another and (of_itself or not issubclass(cls, torch.nn.Module))):
             if lo.profile.type_at(site(parsed, node)) is not None:
                 return True
     return False
+
+
+def _is_of_another(seen: Type | None, cls: type) -> bool:
+    """Whether the objects whose method is called were all of one other class: an optimiser's step is no trainer's."""
+    return isinstance(seen, HostType) and seen.name != type_name(cls)
 
 
 def invariants(tree: Any) -> frozenset[str]:

@@ -16,7 +16,7 @@ import gast
 
 from janusc import torch_private
 from janusc.diagnostics import Diagnostic, Refusal
-from janusc.frontend import names
+from janusc.frontend import names, parse
 from janusc.frontend.parse import ParsedFunction
 from janusc.lowering import codes, lower_state, ops
 from janusc.lowering.abstract import (
@@ -251,11 +251,17 @@ class Walk:
         return tuple(p.id for p in (extra.vararg, extra.kwarg) if p is not None)
 
     def star(self, name: str, sample: Any) -> Any:
-        """``*args`` and ``**kwargs``: fresh containers of a guarded length, item by item."""
-        from janusc.lowering.iterate import live_dict_items, live_sequence
+        """``*args`` and ``**kwargs``: fresh containers of a guarded length, item by item, or of any length."""
+        from janusc.lowering.iterate import live_dict_items, live_sequence, varies
 
         owner = Live(self.lo.builder.parameter(), sample)
         if isinstance(sample, tuple):
+            vararg = self.parsed.tree.args.vararg
+            site = parse.site(self.parsed, vararg, "Parameter")
+            if isinstance(self.profile.type_at(site), HostType):  # calls of several lengths were seen
+                self.profile.trips(f"{site}:length", -1)
+            if varies(self.lo, owner, f"{site}:length"):
+                return owner
             return TupleV(tuple(live_sequence(self.lo, owner)))
         return DictV(live_dict_items(self.lo, owner))
 

@@ -229,8 +229,12 @@ class _Weaver(gast.NodeTransformer):  # type: ignore[misc]
 
     def visit_For(self, node: Any) -> Any:
         site = parse.site(self.parsed, node)
+        item = parse.site(self.parsed, node, "Item")
         node.iter = self.visit(node.iter)
-        return self._loop(node, site)
+        loop = self._loop(node, site)
+        if _is_loadable(node.target):
+            node.body.insert(1, _statement(_probe("_jc_seen", node.target, _text(item, node), _load(node.target))))
+        return loop
 
     def visit_While(self, node: Any) -> Any:
         site = parse.site(self.parsed, node)
@@ -285,6 +289,13 @@ class _Weaver(gast.NodeTransformer):  # type: ignore[misc]
     def _argument(self, node: Any, used_up: bool) -> Any:
         return self.generic_visit(node) if used_up and isinstance(node, gast.GeneratorExp) else self.visit(node)
 
+    def visit_Subscript(self, node: Any) -> Any:
+        """What is read; what is written or deleted has a value of its own."""
+        node = self.generic_visit(node)
+        if not isinstance(node.ctx, gast.Load):
+            return node
+        return _probe("_jc_seen", node, _text(parse.site(self.parsed, node), node), node)
+
     def _assigned(self, node: Any) -> Any:
         site = _text(parse.site(self.parsed, node), node)
         if node.value is not None:
@@ -324,9 +335,17 @@ def _text(text: str, place: Any) -> Any:
     return gast.copy_location(gast.Constant(text, None), place)
 
 
-def _load(name: Any) -> Any:
-    """A name as it is read."""
-    return gast.copy_location(gast.Name(name.id, gast.Load(), None, None), name)
+def _load(target: Any) -> Any:
+    """The value of a name, or of names that were set together."""
+    if isinstance(target, gast.Name):
+        return gast.copy_location(gast.Name(target.id, gast.Load(), None, None), target)
+    return gast.copy_location(gast.Tuple([_load(part) for part in target.elts], gast.Load()), target)
+
+
+def _is_loadable(target: Any) -> bool:
+    if isinstance(target, (gast.Tuple, gast.List)):
+        return all(map(_is_loadable, target.elts))
+    return isinstance(target, gast.Name)
 
 
 def _statement(expression: Any) -> Any:

@@ -80,3 +80,48 @@ def few_states():
 
     states = torch.zeros(2), torch.ones(2)
     return f, [(torch.randn(n, 2), states) for n in (2, 3, 4, 1, 2, 0, 3)]
+
+
+@program(max_graphs=2)
+def caches_by_name():
+    class Block(nn.Module):
+        def __init__(self, name):
+            super().__init__()
+            self.project = nn.Linear(4, 4)
+            self.name = name
+
+        def forward(self, x, cache):
+            kept = self.project(x)
+            if self.name in cache:
+                before, count = cache[self.name]
+                kept = torch.cat([before, kept])
+                cache[self.name] = (kept, count + 1)
+            else:
+                cache[self.name] = (kept, 1)
+            return x + kept.mean(0)
+
+    blocks = nn.ModuleList([Block("a"), Block("b")])
+
+    def f(x, steps):
+        cache = {}
+        for _ in range(steps):
+            for block in blocks:
+                x = torch.tanh(block(x, cache))
+        return x, cache, "c" in cache
+
+    return f, [(torch.ones(1, 4), n) for n in (2, 3, 1, 4, 2, 0, 3)], blocks
+
+
+@program(max_graphs=2)
+def letters():
+    codes = {letter: i for i, letter in enumerate("abcde")}
+
+    def f(x, text):
+        for letter in text:
+            x = x * 0.5 + ord(letter)
+        for i, letter in enumerate(text):
+            if letter in codes:
+                x = x + codes[letter] * i
+        return x, text[::-1]
+
+    return f, [(torch.ones(2), text) for text in ("abc", "bad", "e", "", "xyz", "abcdefg", "cab")]

@@ -1,0 +1,70 @@
+"""Kinds that only the profile knows: of items, results and assigned values that were of one type in all calls seen.
+
+Each is taken under an assert, and once that was refuted nothing is assumed there again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import gast
+import torch
+
+from janusc.lowering.abstract import UNKNOWN, Known, Sym, TupleV
+from janusc.lowering.ir import Const
+from janusc.lowering.iterate import unpack
+from janusc.lowering.lower_torch import sample_from_type
+from janusc.lowering.lowering import Lowering
+from janusc.lowering.operands import SCALARS
+from janusc.types import TensorType, TupleType, Type
+
+_CLASSES: dict[str, type] = {cls.__name__: cls for cls in (*SCALARS, list, dict, tuple, set)}
+
+
+def expect(lo: Lowering, abstract: Any) -> Any:
+    """The value of the node at hand; where its type is not certain, of the one it had in other calls."""
+    if not isinstance(abstract, Sym) or abstract.pytype is not None or abstract.maybe_unbound:
+        return abstract
+    return assume_kind(lo, abstract, lo.profile.type_at(lo.site(lo.node)), lo.site(lo.node, "seen"))
+
+
+def expect_parts(lo: Lowering, target: Any, abstract: Any, seen: Type | None, site: str) -> Any:
+    """What is bound to a target, part by part where the target has parts."""
+    parts = target.elts if isinstance(target, (gast.Tuple, gast.List)) else None
+    if parts is None or not isinstance(seen, TupleType) or any(isinstance(p, gast.Starred) for p in parts):
+        return assume_kind(lo, abstract, seen, site)
+    items = list(abstract.items) if isinstance(abstract, TupleV) else None
+    if items is None and isinstance(abstract, Sym) and abstract.sample is UNKNOWN and not abstract.maybe_unbound:
+        if abstract.pytype in (None, tuple) and len(parts) == len(seen.items):
+            items = unpack(lo, abstract, len(parts))
+    if items is None or not len(items) == len(parts) == len(seen.items):
+        return abstract
+    rows = enumerate(zip(parts, items, seen.items))
+    return TupleV(tuple(expect_parts(lo, part, item, kind, f"{site}.{i}") for i, (part, item, kind) in rows))
+
+
+def assume_kind(lo: Lowering, abstract: Any, seen: Type | None, site: str) -> Any:
+    """A value of no certain type as one of the type seen, under an assert."""
+    if not isinstance(abstract, Sym) or abstract.pytype is not None or abstract.maybe_unbound or seen is None:
+        return abstract
+    cls = class_of(seen)
+    if cls is None or lo.profile.is_refuted(site):
+        return abstract
+    if cls is type(None):
+        lo.check("is", (abstract.value, Const(None)), site, lo.span())
+        return Known(None)
+    lo.check("type", (abstract.value, lo.builder.ref(cls)), site, lo.span())
+    known = type(abstract.sample) is cls
+    sample = abstract.sample if known else UNKNOWN if cls is tuple else sample_from_type(seen)
+    return replace(abstract, sample=sample, pytype=cls, stable=abstract.stable and known)
+
+
+def class_of(seen: Type) -> type | None:
+    """The class that values of a type have, where it is one of Python's own or a plain tensor."""
+    if isinstance(seen, TensorType):
+        return torch.Tensor if seen.dtype is not None and seen.shape is not None else None
+    if isinstance(seen, TupleType):
+        return tuple
+    name = str(getattr(seen, "host", None) or getattr(seen, "name", None))
+    return type(None) if name == "NoneType" else _CLASSES.get(name)
