@@ -43,7 +43,7 @@ class LanguageModel(nn.Module):
         return self.head(torch.stack(outputs)), state
 
 
-@program()
+@program(fast=True)
 def language_model(decorate: Decorator) -> Case:
     """Truncated backpropagation through time; the model is compiled, the state is carried outside."""
     texts = excerpts(100, 5, 24)
@@ -110,7 +110,7 @@ class Trainer:
         return self.history[-1]
 
 
-@program()
+@program(fast=True)
 def training_step(decorate: Decorator) -> Case:
     """The same with the whole step compiled."""
     texts = excerpts(100, 5, 24)
@@ -148,7 +148,7 @@ class Tagger(nn.Module):
         return path, best.max()
 
 
-@program()
+@program(fast=True)
 def viterbi(decorate: Decorator) -> Case:
     texts = excerpts(100, 5, 24)
     tagger = Tagger()

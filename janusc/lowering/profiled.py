@@ -14,6 +14,7 @@ import torch
 from janusc.lowering.abstract import UNKNOWN, Known, Sym, TupleV
 from janusc.lowering.ir import Const
 from janusc.lowering.iterate import unpack
+from janusc.lowering.kinds import has_kinds
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS
@@ -49,7 +50,7 @@ def assume_kind(lo: Lowering, abstract: Any, seen: Type | None, site: str) -> An
     if not isinstance(abstract, Sym) or abstract.pytype is not None or abstract.maybe_unbound or seen is None:
         return abstract
     cls = class_of(seen)
-    if cls is None or lo.profile.is_refuted(site):
+    if cls is None or lo.profile.is_refuted(site) or has_kinds(lo, abstract):  # then each kind has its own way
         return abstract
     if cls is type(None):
         lo.check("is", (abstract.value, Const(None)), site, lo.span())
