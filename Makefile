@@ -28,7 +28,7 @@ lint: $(STAMP)
 
 # Generated programs against eager, by the thousand; says how to go on when it is stopped.
 fuzz: $(STAMP)
-	cd tests && ../$(BIN)/python -m generated.fuzz --jobs $(JOBS) $(FUZZ_ARGS)
+	cd tests && JANUSC_VERIFY=each ../$(BIN)/python -m generated.fuzz --jobs $(JOBS) $(FUZZ_ARGS)
 
 # The property tests with many more examples each.
 properties: $(STAMP)

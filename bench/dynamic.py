@@ -17,11 +17,13 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import dynamic_programs as programs
+import replay
 import torch
 from timing import processor_name
 
@@ -30,7 +32,7 @@ import janusc as janus
 RESULTS = Path(__file__).parent / "results" / "dynamic.txt"
 CALLS = 60  # the first calls, each with another input
 SHORTEST = 0.1  # seconds of eager that a cold start is compared over: shorter ones go on with the same inputs
-COLD_RUNS, ROUNDS = 3, 7
+COLD_RUNS, WARM_ROUNDS, ROUNDS = 3, 1, 9
 LIMIT = 90  # seconds that torch.compile gets for its cold start
 
 COLD, FAST, STEADY, CONVERSION, GRAPHS = 1.2, 0.85, 1.02, 2.0, 3
@@ -46,7 +48,9 @@ class Figures:
     cold: float
     steady_eager: float
     steady: float
+    alone: float
     conversion: float
+    first: float
     graphs: int
     in_graphs: float
     fast: bool
@@ -56,9 +60,13 @@ class Figures:
         """The requirements that are not met."""
         allowed = FAST if self.fast else STEADY
         cold, steady = self.cold / self.eager, self.steady / self.steady_eager
+        alone = self.alone / self.steady_eager
         found = [
             (cold > COLD, f"cold start {cold:.2f} x eager, allowed {COLD} x"),
-            (steady > allowed, f"steady state {steady:.2f} x eager, allowed {allowed} x"),
+            (
+                steady > allowed,
+                f"steady state {steady:.2f} x eager, allowed {allowed} x; alone {alone:.2f} x",
+            ),
             (self.conversion > CONVERSION, f"converting took {self.conversion:.2f} s, allowed {CONVERSION} s"),
             (self.graphs > GRAPHS, f"{self.graphs} graphs, allowed {GRAPHS}"),
         ]
@@ -77,37 +85,64 @@ def run(call: Callable[[int], Any], numbers: Sequence[int]) -> tuple[float, list
     return time.perf_counter() - start, results
 
 
-def measure_cold(name: str) -> tuple[int, float, float, programs.Case, programs.Case]:
-    """Fresh cases of eager and janusc in turn, over the first calls; the last two go on."""
+def cold_start(name: str) -> None:
+    """In a process of its own: the first calls, by eager and by janusc, as JSON.
+
+    Torch is warm by then, and what the first conversion of a process imports is there: ``first_conversion`` is told
+    apart, since it is paid once and not by each program.
+    """
+    first_conversion, _ = run(first_use, range(2))
     seconds, _ = run(programs.make(name, lambda target: target).call, range(CALLS))
     numbers = list(range(CALLS)) * max(1, round(SHORTEST / seconds + 0.5))
-    eager_seconds, our_seconds = [], []
-    for _ in range(COLD_RUNS):
-        eager = programs.make(name, lambda target: target)
-        taken, expected = run(eager.call, numbers)
-        eager_seconds.append(taken)
-        ours = programs.make(name, convert)  # only now, since it seeds the generator that both draw from
-        taken, found = run(ours.call, numbers)
-        our_seconds.append(taken)
-        if not programs.same(expected, found):
-            raise SystemExit(f"{name}: the results differ from eager's")
-    return len(numbers), median(eager_seconds), median(our_seconds), eager, ours
+    eager, expected = run(programs.make(name, lambda target: target).call, numbers)
+    case = programs.make(name, convert)  # only now, since it seeds the generator that both draw from
+    cold, found = run(case.call, numbers)
+    equal = programs.same(expected, found)
+    conversion = max(janus.stats(target).conversion_seconds for target in case.targets)
+    print(json.dumps([len(numbers), eager, cold, conversion, first_conversion, equal]))
 
 
-def measure_steady(eager: programs.Case, ours: programs.Case) -> tuple[float, float]:
-    """Seconds a call, in rounds over all inputs: each in turn, and each first in every other round."""
-    seconds: dict[int, list[float]] = {0: [], 1: []}
-    for number in range(ROUNDS):
-        pair = [(0, eager.call), (1, ours.call)]
-        for which, call in pair if number % 2 == 0 else reversed(pair):
-            seconds[which].append(run(call, range(CALLS))[0] / CALLS)
-    return median(seconds[0]), median(seconds[1])
+def first_use(number: int) -> torch.Tensor:
+    """A conversion of something small."""
+    result: torch.Tensor = janus.compile(lambda x: torch.relu(x) + number, backend="aten", warmup=0)(torch.ones(2))
+    return result
+
+
+def measure_cold(name: str) -> tuple[int, float, float, float, float]:
+    """Calls, and the medians over some processes: eager, janusc, of that conversion, and a process's first use."""
+    rows = [json.loads(in_child("--cold", name).stdout.splitlines()[-1]) for _ in range(COLD_RUNS)]
+    if not all(row[-1] for row in rows):
+        raise SystemExit(f"{name}: the results differ from eager's")
+    calls, *seconds = (median(column) for column in zip(*(row[:-1] for row in rows), strict=True))
+    eager, cold, conversion, first = seconds
+    return int(calls), eager, cold, conversion, first
+
+
+def in_child(*arguments: str, limit: float | None = None) -> subprocess.CompletedProcess[str]:
+    """Run this file in a fresh process."""
+    command = [sys.executable, __file__, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=limit, check=limit is None)
+
+
+def measure_steady(name: str) -> tuple[float, float, float, programs.Case]:
+    """Seconds a call of eager, janusc, and eager's torch calls alone, in rounds: each goes first in every third."""
+    recorder = programs.make(name, lambda target: target)
+    replays = [replay.recorded(partial(recorder.call, number)) for number in range(CALLS)]
+    eager, ours = programs.make(name, lambda target: target), programs.make(name, convert)
+    contestants = [eager.call, ours.call, lambda number: replays[number]()]
+    seconds: list[list[float]] = [[], [], []]
+    for number in range(WARM_ROUNDS + ROUNDS):
+        for which in ((number + k) % 3 for k in range(3)):
+            taken, _ = run(contestants[which], range(CALLS))
+            if number >= WARM_ROUNDS:
+                seconds[which].append(taken / CALLS)
+    return median(seconds[0]), median(seconds[1]), median(seconds[2]), ours
 
 
 def measure(name: str, capture: bool) -> Figures:
     """All figures of one program."""
-    calls, eager_seconds, our_seconds, eager, ours = measure_cold(name)
-    steady_eager, steady = measure_steady(eager, ours)
+    calls, eager_seconds, our_seconds, conversion, first = measure_cold(name)
+    steady_eager, steady, alone, ours = measure_steady(name)
     stats = [janus.stats(target) for target in ours.targets]
     return Figures(
         name=name,
@@ -116,7 +151,9 @@ def measure(name: str, capture: bool) -> Figures:
         cold=our_seconds,
         steady_eager=steady_eager,
         steady=steady,
-        conversion=max(s.conversion_seconds for s in stats),
+        alone=alone,
+        conversion=conversion,
+        first=first,
         graphs=max(s.graphs for s in stats),
         in_graphs=sum(s.graph_calls for s in stats) / sum(s.calls for s in stats),
         fast=programs.PROGRAMS[name].fast,
@@ -126,9 +163,8 @@ def measure(name: str, capture: bool) -> Figures:
 
 def captured(name: str, calls: int) -> str:
     """The cold start and steady state of torch.compile, with its default backend, in a fresh process."""
-    command = [sys.executable, __file__, "--probe", name, "--calls", str(calls)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+        done = in_child("--probe", name, "--calls", str(calls), limit=LIMIT)
     except subprocess.TimeoutExpired:
         return f"over {LIMIT} s"
     if done.returncode != 0:
@@ -155,17 +191,19 @@ def report(found: Sequence[Figures]) -> str:
         f"torch {torch.__version__}, Python {python}, {threads} thread, {processor_name()}",
         f"the first {CALLS} calls or more, each with another input, warm-up and conversion included; then ms a call",
         "",
-        f"{'':34}{''.join(f'{h:>{w}}' for h, w in zip(heads, widths, strict=True))} of eager   torch.compile: s, ms",
+        f"{'':34}{''.join(f'{h:>{w}}' for h, w in zip(heads, widths, strict=True))} of eager   alone   torch.compile",
     ]
     for f in found:
         lines.append(
             f"{f.name:34}{f.calls:6}{f.eager:9.2f}{f.cold:9.2f}{f.cold / f.eager:9.2f}{f.conversion:10.2f}{f.graphs:7}"
             f"{f.in_graphs:10.0%}{f.steady_eager * 1e3:9.2f}{f.steady * 1e3:10.2f}{f.steady / f.steady_eager:9.2f}"
-            f"{'*' if f.fast else ' '}  {f.captured}"
+            f"{'*' if f.fast else ' '}{f.alone / f.steady_eager:8.2f}  {f.captured}"
         )
     complaints = [text for f in found for text in f.complaints()]
     lines += [
         "",
+        "alone: the torch calls that eager makes, as straight-line code without a program around them",
+        f"the first conversion of a process takes {median(f.first for f in found):.2f} s more: not in these figures",
         f"* of these, at most {FAST} x eager is required, of the others {STEADY} x; a cold start at most {COLD} x",
     ]
     lines += [f"BAD  {text}" for text in complaints] or ["all as required"]
@@ -178,9 +216,13 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="name", help=", ".join(programs.PROGRAMS))
     parser.add_argument("--no-torch-compile", action="store_true", help="leave torch.compile out: it takes minutes")
     parser.add_argument("--probe", choices=sorted(programs.PROGRAMS), help="torch.compile in this process; prints JSON")
+    parser.add_argument("--cold", choices=sorted(programs.PROGRAMS), help="a cold start in this process; prints JSON")
     parser.add_argument("--calls", type=int, default=CALLS)
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if options.cold:
+        cold_start(options.cold)
+        return 0
     if options.probe:
         probe(options.probe, options.calls)
         return 0

@@ -20,6 +20,7 @@ class _Recorder(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[str] = []
+        self.last_use: dict[str, int] = {}  # the line that is the last one to need what came out of another
         self.objects: dict[str, Any] = {}
         self.named: dict[int, str] = {}
         self.kept: list[Any] = []  # a name is known by an identity, so what has one must stay
@@ -28,6 +29,7 @@ class _Recorder(TorchFunctionMode):
         given = [self.text(a) for a in args] + [f"{k}={self.text(v)}" for k, v in (kwargs or {}).items()]
         result = func(*args, **(kwargs or {}))
         name = f"v{len(self.lines)}"
+        self.last_use[name] = len(self.lines)
         self.lines.append(f"{name} = {self.constant(func)}({', '.join(given)})")
         self.note(result, name)
         return result
@@ -44,7 +46,11 @@ class _Recorder(TorchFunctionMode):
     def text(self, value: Any) -> str:
         """An argument in the code."""
         if isinstance(value, torch.Tensor):
-            return self.named.get(id(value)) or self.constant(value)
+            text = self.named.get(id(value))
+            if text is None:
+                return self.constant(value)
+            self.last_use[text.partition("[")[0]] = len(self.lines)
+            return text
         if type(value) in (tuple, list):
             inner = "".join(f"{self.text(item)}, " for item in value)
             return f"({inner})" if type(value) is tuple else f"[{inner}]"
@@ -61,6 +67,8 @@ def recorded(call: Callable[[], Any]) -> Callable[[], None]:
     """A function that makes the torch calls of this call again, and nothing else."""
     with _Recorder() as recorder:
         call()
+    for name, line in recorder.last_use.items():  # let go of at once, as a program does: memory is used again
+        recorder.lines[line] += f"; del {name}"
     names = ", ".join(f"{name}={name}" for name in recorder.objects)
     body = "".join(f"    {line}\n" for line in recorder.lines or ["pass"])
     space = dict(recorder.objects)

@@ -22,7 +22,7 @@ class Options:
     ``passes``         optimise graphs
     ``executor``       ``"emitted"`` Python, or the ``"interpreter"`` that tests compare it with
     ``abort_hooks``    let tests force each assert to fail
-    ``max_variants``   specialisations kept per function
+    ``max_variants``   specialisations kept per function, or per module where modules share them
     """
 
     warmup: int = 3

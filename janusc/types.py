@@ -100,6 +100,17 @@ def type_of(value: Any, depth: int = 3) -> Type:
     return HostType(type_name(cls))
 
 
+def covers(known: Type | None, value: Any) -> bool:
+    """Whether a value is plainly of a type that was seen before: the quick answer, which may be no where it is yes."""
+    cls = type(value)
+    if cls is torch.Tensor or cls is torch.nn.Parameter:
+        if type(known) is not TensorType or (known.dtype is not None and known.dtype is not value.dtype):
+            return False
+        shape = known.shape
+        return shape is None or (len(shape) == value.dim() and all(a in (None, b) for a, b in zip(shape, value.shape)))
+    return type(known) is HostType and known.name == cls.__name__ and cls in LITERALS
+
+
 def _join_tensors(a: TensorType, b: TensorType) -> TensorType:
     dtype = a.dtype if a.dtype == b.dtype else None
     if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):

@@ -3,6 +3,8 @@
 import os
 import sys
 
+os.environ.setdefault("JANUSC_VERIFY", "each")  # read when janusc is imported
+
 import torch
 from hypothesis import HealthCheck, settings
 

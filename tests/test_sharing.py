@@ -1,5 +1,6 @@
 """Functions of one ``def`` share what was learned and converted: closures, lambdas, and what a loop makes anew."""
 
+import copy
 import gc
 import weakref
 
@@ -122,3 +123,57 @@ def test_many_instances_have_one_graph():
             cell(X)
     assert janus.stats(many[0]).conversions == 1
     assert all(torch.equal(cell(X), Cell.forward(cell, X)) for cell in cells)
+
+
+def stack(depth, width=4):
+    layers = [layer for _ in range(depth) for layer in (torch.nn.Linear(width, width), torch.nn.Tanh())]
+    return torch.nn.Sequential(*layers)
+
+
+def test_modules_of_one_class_that_are_built_differently_have_graphs_of_their_own():
+    torch.manual_seed(0)
+    plain = [stack(depth) for depth in range(1, 21)]
+    many = [compiled(copy.deepcopy(module)) for module in plain]
+    x = torch.randn(2, 4)
+    before = janus.stats(many[0])
+    for _ in range(10):
+        for module, model in zip(plain, many):
+            assert torch.equal(model(x), module(x))
+    stats = janus.stats(many[0])
+    assert stats.evictions == before.evictions and stats.conversions - before.conversions <= 20
+    assert stats.graph_calls - before.graph_calls >= 150
+
+
+def test_what_was_learned_of_modules_goes_with_them():
+    class Own(torch.nn.Sequential):
+        def forward(self, x):
+            return super().forward(x)
+
+    def use(depth):
+        layers = [torch.nn.Linear(3, 3) for _ in range(depth)]
+        model = janus.compile(Own(*layers), warmup=0, backend="aten", max_variants=2)
+        model(X), model(X)
+        return model
+
+    kept = [use(depth) for depth in range(1, 6)]
+    for depth in range(6, 20):
+        use(depth)
+        gc.collect()
+    assert janus.stats(kept[0]).graphs <= 12 and janus.stats(kept[0]).evictions > 0
+
+
+def test_functions_that_one_decorator_made_are_known_by_what_they_wrap():
+    class Pair:
+        @torch.no_grad()
+        def double(self, x):
+            return torch.tanh(x) * 2
+
+        @torch.no_grad()
+        def halve(self, x):
+            return torch.tanh(x) / 2
+
+    double, halve = compiled(Pair().double), compiled(Pair().halve)
+    for _ in range(4):
+        assert torch.equal(double(X), torch.tanh(X) * 2) and torch.equal(halve(X), torch.tanh(X) / 2)
+    assert "halve" in str(janus.explain(halve)) and "double" not in str(janus.explain(halve))
+    assert janus.stats(double).conversions == janus.stats(halve).conversions == 1

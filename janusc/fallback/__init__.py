@@ -12,6 +12,8 @@ Files in reading order:
     places   from sites and emitted code back to the user's lines
     generalise  what is given up so that one specialisation takes many kinds of calls
     variant  one specialisation in use, and its counters
+    faults   errors of a conversion, and what is said of them
+    sharers  the functions and modules that one state serves
     call     the state machine of a function's calls
     wrapper  what is called instead of the user's function
     callees  functions that ordinary Python in a graph calls, with graphs of their own

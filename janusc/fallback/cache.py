@@ -18,11 +18,12 @@ from janusc import marks
 from janusc.diagnostics import Diagnostic
 from janusc.fallback.call import CompiledFunction, Converter
 from janusc.fallback.callees import Callees
+from janusc.fallback.sharers import codes_of
 from janusc.fallback.wrapper import make_bound_wrapper, make_wrapper
 from janusc.options import Options
 
 _shared: weakref.WeakKeyDictionary[types.FunctionType, dict[Options, weakref.ref[Any]]] = weakref.WeakKeyDictionary()
-_of_code: weakref.WeakValueDictionary[tuple[int, Options], CompiledFunction] = weakref.WeakValueDictionary()
+_of_code: weakref.WeakValueDictionary[tuple[tuple[int, ...], Options], CompiledFunction] = weakref.WeakValueDictionary()
 _unchanged: dict[int, tuple[weakref.ref[Any], CompiledFunction]] = {}
 
 
@@ -41,9 +42,9 @@ def _state_for(function: types.FunctionType, options: Options, convert: Converte
     What is made anew in each turn of a loop would else be converted anew each time. A function that is compiled again
     starts afresh.
     """
-    key = id(function.__code__), options
+    key = tuple(map(id, codes_of(function))), options
     known = _of_code.get(key)
-    if known is not None and known.adopt(function):
+    if known is not None and known.sharers.adopt(function):
         return known
     state = _of_code[key] = CompiledFunction(function, options, convert, Callees(options, convert))
     return state

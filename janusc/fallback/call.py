@@ -16,24 +16,22 @@ from __future__ import annotations
 
 import os
 import time
-import traceback
 import types
 import warnings
-import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from janusc import torch_private
 from janusc.diagnostics import CODES, RUNS_EAGERLY, Diagnostic, JanusError, JanusWarning, Refusal, define
-from janusc.fallback import generalise, places, policy
+from janusc.fallback import faults, generalise, places, policy
 from janusc.fallback.eager import builtins_are_replaced
+from janusc.fallback.sharers import Sharers
 from janusc.fallback.variant import Specialisation, Variant
 from janusc.frames import uncounted
 from janusc.frontend import parse
 from janusc.interrupts import is_interrupt
 from janusc.locks import make_lock
-from janusc.lowering import codes
 from janusc.lowering.ir import Chain
 from janusc.options import Options
 from janusc.sentinels import MISS
@@ -41,7 +39,6 @@ from janusc.source import Span
 from janusc.typeinfer.instrument import Instrumenter
 from janusc.typeinfer.profile import Profile, Snapshot
 
-OWN_FAULT = define("JC901", "a fault of janusc's own while converting")
 STILLBORN = define("JC902", "the guards of a new graph did not hold for its own call")
 
 Arguments = tuple[Any, ...]
@@ -109,16 +106,8 @@ class CompiledFunction:
         self._convert_call = convert
         self._converter: tuple[int, object] | None = None  # the process, and who in it converts just now
         self._lock = make_lock()
-        self._code = code
-        self._functions = weakref.WeakSet([function] if code is not None else [])
+        self.sharers = Sharers(function)
         self._clear()
-
-    def adopt(self, function: types.FunctionType) -> bool:
-        """Serve another function of the same code too; False for one that is served already, or where none is left."""
-        if function.__code__ is not self._code or function in self._functions or not len(self._functions):
-            return False
-        self._functions.add(function)
-        return True
 
     def reset(self) -> None:
         """Forget everything learned and counted."""
@@ -129,6 +118,8 @@ class CompiledFunction:
         self.profile = Profile()
         self._instrumenter = Instrumenter(self.profile)
         self.variants: tuple[Variant, ...] = ()
+        self.sharers.forget()
+        self.crowded = False  # so many that whom a call is for decides which is tried first
         self.direct = False  # what no variant takes runs eagerly, without a look at anything else
         self.verdict: Diagnostic | None = None
         self.final = False  # the verdict is of the source, not of some inputs
@@ -160,6 +151,7 @@ class CompiledFunction:
             return self.run_eagerly(function, args, kwargs)  # raises the TypeError that says what does not fit
         if tried and not self._relaxing:
             self.guard_misses += 1
+            self.sharers.meet(args)
         if self._profiles_due > 0:
             self._profiles_due -= 1
             if tried:
@@ -193,9 +185,9 @@ class CompiledFunction:
                 if isinstance(error, _OF_THE_MOMENT):
                     self._postpone(error)
                     return False
-                self.fault = _print(error)
-                self.refuse(_fault(error))
-                self._forbid(_fault(error))
+                self.fault = faults.printed(error)
+                self.refuse(faults.fault_of(error))
+                self._forbid(faults.fault_of(error))
                 return False
         return True
 
@@ -305,13 +297,14 @@ class CompiledFunction:
         with self._lock:
             self.conversions += 1
             variant.number = self.conversions
-            if len(self.variants) >= self.options.max_variants:
+            while len(self.variants) >= self.room:
                 uses = [v.uses_of_late() for v in self.variants]
                 self._drop(self.variants[policy.least_used(uses)])
                 self.evictions += 1
-                if self.evictions > self.options.max_variants:
+                if self.evictions > self.room:
                     self._set_back()
             self.variants = (variant, *self.variants)
+            self.crowded = len(self.variants) > policy.FEW_TO_TRY
             self.verdict = None
             # a new kind of input is looked at once before it is converted
             self._profiles_due = 0 if self.options.strict else 1
@@ -321,10 +314,10 @@ class CompiledFunction:
         self, error: Exception, function: types.FunctionType, args: Arguments, kwargs: Keywords
     ) -> Any:
         """Run a call whose conversion failed; only where it succeeds was that no error of the user's."""
-        if self.options.strict and not _has_no_work(error):
+        if self.options.strict and not faults.has_no_work(error):
             raise StrictError(f"{self.name} can't run in a graph: {error}") from error
-        trace = _print(error)
-        _cut_loose(error)
+        trace = faults.printed(error)
+        faults.cut_loose(error)
         try:
             result = self._run_profiled(function, args, kwargs)
         except BaseException:
@@ -337,18 +330,18 @@ class CompiledFunction:
     def _postpone(self, error: Exception) -> None:
         """Try again later: there was too little room just now."""
         with self._lock:
-            self._note_refusal(_fault(error))
+            self._note_refusal(faults.fault_of(error))
             self._set_back()
-        self._forbid(_fault(error))
+        self._forbid(faults.fault_of(error))
 
     def _give_up(self, error: Exception, trace: str) -> None:
         if isinstance(error, _OF_THE_MOMENT):
             self._postpone(error)
-        elif self.options.strict and _has_no_work(error):
+        elif self.options.strict and faults.has_no_work(error):
             pass  # waiting for some calls would make the next one with work an error
         elif not isinstance(error, Refusal):
             self.fault = trace
-            self.refuse(_fault(error))
+            self.refuse(faults.fault_of(error))
         elif self.variants:  # other inputs are converted, so these may be another time
             with self._lock:
                 self._note_refusal(error.diagnostic)
@@ -368,7 +361,7 @@ class CompiledFunction:
             self._warn(verdict)
 
     def _warn(self, verdict: Diagnostic) -> None:
-        if verdict.code == OWN_FAULT:
+        if verdict.code == faults.OWN_FAULT:
             text = f"janusc: {self.name} {verdict.effect}. {verdict.message}: {verdict.hint}"
         else:
             text = f"janusc: {self.name} runs without graphs.\n{verdict}"
@@ -388,7 +381,7 @@ class CompiledFunction:
                     self._set_back()
                 self._retire(variant, policy.is_new_way(site))
         if self.options.strict and twin_succeeded:
-            what = f"its graph failed with {_reason(error)}"
+            what = f"its graph failed with {faults.reason(error)}"
             if site is not None:
                 span = self.span_of_site(site)
                 what = f"the assumption at {site} failed" + (f"\n  {span}: {span.text()}" if span is not None else "")
@@ -414,7 +407,7 @@ class CompiledFunction:
 
     def _note_failure(self, place: str | None, error: Exception, twin_succeeded: bool) -> int:
         """Write a failure down; how often there was one of its kind at the place."""
-        text = _reason(error)
+        text = faults.reason(error)
         key = place, text, twin_succeeded
         known = self.failures.get(key)
         if known is not None:
@@ -427,8 +420,19 @@ class CompiledFunction:
         if diagnostic in self.refusals or len(self.refusals) < _KEPT_NOTES:
             self.refusals[diagnostic] = self.refusals.get(diagnostic, 0) + 1
 
-    def promote(self, variant: Variant) -> None:
-        """A specialisation that keeps being used is tried first."""
+    @property
+    def room(self) -> int:
+        """The most specialisations."""
+        return self.sharers.room(self.options.max_variants)
+
+    def prefer(self, variant: Variant, function: types.FunctionType, args: Arguments) -> None:
+        """A specialisation has taken a call after others had been asked; one that keeps being used is tried first."""
+        if self.crowded:
+            self.sharers.prefer(variant, function, args)
+            return
+        variant.credit += 1
+        if variant.credit < policy.HITS_TO_FRONT:
+            return
         with self._lock:
             variant.credit = 0
             if variant in self.variants:
@@ -454,6 +458,7 @@ class CompiledFunction:
     def _drop(self, variant: Variant) -> None:
         self.retired_hits += variant.hits
         self.variants = tuple(v for v in self.variants if v is not variant)
+        self.sharers.forget()
 
     def _set_back(self) -> None:
         self.setbacks += 1
@@ -462,31 +467,3 @@ class CompiledFunction:
     def _forbid(self, reason: Diagnostic | str) -> None:
         if self.options.strict:
             raise StrictError(f"{self.name} would run eagerly: {reason}")
-
-
-def _has_no_work(error: Exception) -> bool:
-    """Whether a conversion found nothing that a graph would be good for: no failure, not even under ``strict``."""
-    return isinstance(error, Refusal) and error.diagnostic.code == codes.NO_WORK
-
-
-def _reason(error: Exception) -> str:
-    """An error in one line."""
-    lines = str(error).splitlines()
-    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
-
-
-def _print(error: Exception) -> str:
-    return "".join(traceback.format_exception(type(error), error, error.__traceback__))
-
-
-def _cut_loose(error: BaseException) -> None:
-    """Let go of the frames that an error and what it came from hold, and by them the arguments of the call."""
-    link: BaseException | None = error
-    while link is not None:
-        link.__traceback__, link.__cause__ = None, None
-        link.__context__, link = None, link.__context__
-
-
-def _fault(error: Exception) -> Diagnostic:
-    hint = "please report this, with what janus.explain() prints for it"
-    return Diagnostic(OWN_FAULT, f"a fault of janusc's own ({_reason(error)})", hint=hint)

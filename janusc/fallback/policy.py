@@ -8,6 +8,12 @@ LONGEST_WAIT = 4096
 HITS_TO_FRONT = 8
 """Hits out of order after which a specialisation is tried first: rarely enough that alternating inputs cost nothing."""
 
+FEW_TO_TRY = 4
+"""Specialisations that are simply tried in turn: with more of them, those who share them are told apart first."""
+
+MOST_SHARERS = 128
+"""Functions or modules that the specialisations of one state are kept for."""
+
 SPURIOUS_LIMIT = 2
 """Failures of one statement that eager did not have, before that statement stays outside of graphs."""
 

@@ -121,7 +121,7 @@ def _summary(state: CompiledFunction) -> Iterator[str]:
     )
     if stats.evictions:
         yield (
-            f"  {_count(stats.evictions, 'graph')} dropped to keep at most {state.options.max_variants}: "
+            f"  {_count(stats.evictions, 'graph')} dropped to keep at most {state.room}: "
             "the inputs have more kinds than that; raise max_variants, or let fewer things vary"
         )
     if state.waiting:

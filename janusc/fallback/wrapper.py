@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from janusc import marks, torch_private
-from janusc.fallback import policy
 from janusc.fallback.call import CompiledFunction
 from janusc.fallback.eager import COVERAGE, DEBUGGER, SWITCH, runs_eagerly, tool
 from janusc.frames import uncounted
@@ -42,6 +41,8 @@ def make_wrapper(function: types.FunctionType, state: CompiledFunction) -> types
             state.eager_calls += 1
             return function(*args, **kwargs)
         variants = state.variants
+        if state.crowded:
+            variants = state.sharers.in_order(variants, function, args)
         for variant in variants:
             variant.hits += 1
             try:
@@ -55,9 +56,7 @@ def make_wrapper(function: types.FunctionType, state: CompiledFunction) -> types
                 if type(result) is Rest:
                     return result.finish()
                 if variant is not variants[0]:
-                    variant.credit += 1
-                    if variant.credit >= policy.HITS_TO_FRONT:
-                        state.promote(variant)
+                    state.prefer(variant, function, args)
                 return result
             variant.hits -= 1
         if state.direct or state.waits():

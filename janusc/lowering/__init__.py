@@ -11,7 +11,7 @@ Files in reading order:
     ir              ops, values, nodes, graphs, segments, chains
     ops             the table of ops, by family
     op_rules        what a well-formed node of each op looks like
-    verify          the rules of the IR, checked after each pass
+    verify          the rules of the IR, checked when the passes are through (with ``JANUSC_VERIFY=each`` after each)
     effects         what a node may do, its regions included
     printer         graphs and chains as text
     reader          the text back into graphs and chains

@@ -16,7 +16,7 @@ import torch
 from janusc import marks, torch_private
 from janusc.typeinfer import callees
 from janusc.typeinfer.profile import Profile
-from janusc.types import HostType, Type, type_name, type_of
+from janusc.types import HostType, covers, type_name, type_of
 
 _SIZED = (list, tuple, dict, set, range, str)
 Twin = Callable[[types.FunctionType], Callable[..., Any]]
@@ -76,8 +76,21 @@ class Recorder:
 
     def seen(self, site: str, value: Any) -> Any:
         """The value itself; records its type."""
-        self.profile.observe(site, observed_type(value))
+        if torch_private.function_modes():  # they would see what is asked
+            with torch_private.unseen():
+                self._observe(site, value)
+        else:
+            self._observe(site, value)
         return value
+
+    def _observe(self, site: str, value: Any) -> None:
+        try:
+            if covers(self.profile.type_at(site), value):
+                return
+            seen = type_of(value)
+        except (ValueError, RuntimeError):  # an int too long to print, a tensor without a readable shape
+            seen = HostType(type_name(type(value)))
+        self.profile.observe(site, seen)
 
     def callee(self, target: Any) -> Any:
         """What to call in the place of ``target``: the instrumented twin of user code, else ``target`` itself."""
@@ -123,14 +136,3 @@ def is_user_function(function: Any) -> bool:
         return False
     code = function.__code__
     return callees.is_inlined(function) and (callees.is_under_manager(code) or not callees.is_torch_code(code))
-
-
-def observed_type(value: Any) -> Type:
-    """The type of a value for the profile; a value whose type can't be told in full gets its class."""
-    try:
-        if torch_private.function_modes():  # they would see what is asked
-            with torch_private.unseen():
-                return type_of(value)
-        return type_of(value)
-    except (ValueError, RuntimeError):  # an int too long to print, a tensor without a readable shape
-        return HostType(type_name(type(value)))
