@@ -215,11 +215,15 @@ def values_of(arg: Any) -> Iterator[Value]:
     return (leaf for leaf in walk_args(arg) if isinstance(leaf, Value))
 
 
-def inputs_of(node: Node) -> Iterator[Value]:
+def inputs_of(node: Node) -> list[Value]:
     """Every Value a node reads; regions are closed, so its arguments are all."""
-    yield from values_of(node.args)
-    for _, arg in node.kwargs:
-        yield from values_of(arg)
+    found: list[Value] = []
+    for arg in (*node.args, *(a for _, a in node.kwargs)) if node.kwargs else node.args:
+        if type(arg) is Value:
+            found.append(arg)
+        elif type(arg) is not Const and type(arg) is not Ref:
+            found.extend(values_of(arg))
+    return found
 
 
 def map_arg(arg: Any, change: Any) -> Any:

@@ -28,7 +28,7 @@ from janusc.lowering.branch import (
 )
 from janusc.lowering.builder import Region
 from janusc.lowering.examples import enter_items, has_examples
-from janusc.lowering.ir import Arg, Const, Tup, Value
+from janusc.lowering.ir import Arg, Const, Tup, Value, inputs_of
 from janusc.lowering.iterate import item_sample, live_sequence
 from janusc.lowering.kinds import has_kinds, note_kinds, shows_more
 from janusc.lowering.lower_state import find_slot
@@ -175,7 +175,7 @@ class Loop:
             lo.block(node.body)
             go_on = self.go_on()
             after = lo.store.snapshot()
-            outputs = self.close(after)
+            outputs = self.close(region, after)
             changed = [s for s in lo.store.changes(inside, last_frame) if s not in self.carried]
         finally:
             lo.worlds.active = outer
@@ -318,9 +318,10 @@ class Loop:
         known = truth(lo, result)
         return Const(known) if isinstance(known, bool) else known.value
 
-    def close(self, after: dict[Any, Any]) -> list[Arg] | None:
+    def close(self, region: Region, after: dict[Any, Any]) -> list[Arg] | None:
         """The carried values at the end of the body; None where a kind had to be widened."""
         lo = self.lo
+        read = {value for node in region.nodes for value in inputs_of(node)}
         settled = True
         outputs: list[Arg] = []
         for c in self.carried.values():
@@ -329,11 +330,21 @@ class Loop:
                 if value is not c.initial:
                     raise lo.refuse(codes.LOOP, f"{c.slot[2]} becomes another object in the loop")
                 continue
-            if not self.fits(c, value):
+            if c.value not in read and self.takes_kind(c, value):
+                pass  # the body sets it before it reads it, so nothing depended on what it was
+            elif not self.fits(c, value):
                 settled = False
             if settled:
                 outputs.append(self.output(value))
         return outputs if settled else None
+
+    def takes_kind(self, c: Carried, value: Any) -> bool:
+        """Give a variable that was unbound before the loop the kind of what the body left in it, if it left any."""
+        kind = kind_of(value) if c.initial is Unbound and c.kind is None and c.sample is UNKNOWN else None
+        if kind is None or has_kinds(self.lo, value):
+            return False
+        c.kind, c.sample, c.element = kind, _item(value), getattr(value, "element", None)
+        return True
 
     def fits(self, c: Carried, value: Any) -> bool:
         """Widen a carried slot to cover what the body leaves in it; whether that was not needed."""

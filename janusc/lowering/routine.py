@@ -418,8 +418,15 @@ def is_collecting(node: Node) -> bool:
     return node.op is ops.METHOD_WRITE and node.target in ("append", "extend")
 
 
-def own_calls(tree: Any) -> Iterator[tuple[Any, list[Any]]]:
+def own_calls(tree: Any) -> list[tuple[Any, list[Any]]]:
     """The calls by which a function calls itself by its own name, each with all that it gives by position."""
+    if not hasattr(tree, "_jc_own_calls"):  # asked for at each call of the function
+        tree._jc_own_calls = list(_own_calls(tree))
+    found: list[tuple[Any, list[Any]]] = tree._jc_own_calls
+    return found
+
+
+def _own_calls(tree: Any) -> Iterator[tuple[Any, list[Any]]]:
     parameters = [p.id for p in [*tree.args.posonlyargs, *tree.args.args]]
     own = getattr(tree, "name", None)  # a lambda has none
     for node in gast.walk(tree):
