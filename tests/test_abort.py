@@ -12,7 +12,7 @@ from janusc.runtime.transaction import force_abort
 from janusc.testing import differences, record, report
 
 EVERY = os.environ.get("JANUSC_FUZZ") == "1"
-LONG = "models.", "recursion", "rollouts.", "numbers.", "ordering.", "sequences."
+LONG = "models.", "recursion", "rollouts.", "numbers.", "ordering.", "sequences.", "worklists."
 
 
 def run(name, number):

@@ -40,6 +40,7 @@ Files in reading order:
     lower_operator  operators, and subscripts
     lower_compare   comparisons
     membership      what is in a container
+    keys            keys of dictionaries that are known at run time only
     classes         what is found on classes, and the guards that it stays so
     lower_attr      attribute access, after Python's own lookup order
     lower_object    attributes of objects that are known at run time only

@@ -11,6 +11,7 @@ from janusc.lowering import codes, ops
 from janusc.lowering.abstract import DictV, Known, ListV, Live, Sym, Unbound
 from janusc.lowering.ir import Arg
 from janusc.lowering.iterate import static_items, unpack
+from janusc.lowering.keys import check_key
 from janusc.lowering.lower_attr import get_attribute, set_attribute
 from janusc.lowering.lower_expr import literal_key
 from janusc.lowering.lower_operator import BINARY, binary, check_index, get_item, is_container, refuse_deciding_keys
@@ -18,7 +19,7 @@ from janusc.lowering.lower_state import find_slot, load, note_read, store_name
 from janusc.lowering.lowering import Lowering, statement
 from janusc.lowering.mutation import save_container, write_tensor
 from janusc.lowering.namespaces import note_key
-from janusc.lowering.operands import arg, escape
+from janusc.lowering.operands import arg, escape, exact_type
 from janusc.lowering.profiled import expect_parts
 from janusc.lowering.store import holds
 from janusc.types import ANY
@@ -94,11 +95,15 @@ def set_item(lo: Lowering, owner: Any, key: Any, value: Any) -> None:
         write_tensor(lo, ops.OPERATOR_WRITE, "setitem", owner, (arg(lo, key), arg(lo, value)), [value, key], outputs=0)
     elif isinstance(owner, (ListV, DictV)) or (isinstance(owner, Sym) and owner.pytype in (list, dict)):
         target = owner if isinstance(owner, Sym) else real_of(lo, owner)
+        if target.pytype is dict:
+            check_key(lo, key)
         if not target.fresh:
             lo.written_lists.append(target)
             save_container(lo, target.value, target.pytype)
         _emit_set(lo, target.value, key, value)
     elif isinstance(owner, Live) and type(owner.sample) in (list, dict):
+        if type(owner.sample) is dict:
+            check_key(lo, key)
         write_container(lo, owner, key)
         _emit_set(lo, owner.value, key, value)
     else:
@@ -163,6 +168,11 @@ def augmented(lo: Lowering, name: str, held: Any, value: Any) -> Any:
         return Sym(out[0], sample, fresh=held.fresh, pytype=held.pytype)
     if isinstance(held, ListV) and name == "add":
         return extend_list(lo, held, value)
+    if isinstance(held, Sym) and held.pytype is list and name == "add" and exact_type(value) in (list, tuple):
+        from janusc.lowering.lower_method import real_method
+
+        real_method(lo, held, "extend", [value])
+        return held
     if isinstance(held, (Live, ListV, DictV)) or (
         isinstance(held, Sym) and is_container(held) and held.pytype is not tuple
     ):

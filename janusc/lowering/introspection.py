@@ -25,6 +25,7 @@ from janusc.lowering.classes import (
     overrides,
 )
 from janusc.lowering.lower_builtin import builtin
+from janusc.lowering.lower_object import is_object
 from janusc.lowering.lower_state import note_read
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import arg, emit, exact_type
@@ -100,6 +101,14 @@ def lower_type(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if pytype is None:
         raise lo.refuse_call(codes.OPAQUE_CALL, "type of a value that varies")
     return Known(pytype)
+
+
+@builtin(id)
+def lower_id(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Of an object from before the call: one that is made in a graph need not be where eager's would be."""
+    if len(args) != 1 or not (isinstance(args[0], Live) or is_object(exact_type(args[0]))):
+        raise lo.refuse_call(codes.OPAQUE_CALL, "id of a value that varies")
+    return emit(lo, ops.BUILTIN, "id", (arg(lo, args[0]),), 1)
 
 
 @builtin(callable)

@@ -31,6 +31,7 @@ from janusc.lowering.examples import enter_items, has_examples
 from janusc.lowering.ir import Arg, Const, Tup, Value, inputs_of
 from janusc.lowering.iterate import item_sample, live_sequence
 from janusc.lowering.kinds import has_kinds, note_kinds, shows_more
+from janusc.lowering.lower_object import is_object
 from janusc.lowering.lower_state import find_slot
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering
@@ -327,8 +328,11 @@ class Loop:
         for c in self.carried.values():
             value = after.get(c.slot, Unbound)
             if self.is_fixed(c):
-                if value is not c.initial:
+                if value is c.initial:
+                    continue
+                if not (isinstance(c.initial, Live) and is_object(type(c.initial.sample))):
                     raise lo.refuse(codes.LOOP, f"{c.slot[2]} becomes another object in the loop")
+                c.kind, c.sample, settled = None, UNKNOWN, False  # an object of the user's now, any value then
                 continue
             if c.value not in read and self.takes_kind(c, value):
                 pass  # the body sets it before it reads it, so nothing depended on what it was

@@ -192,6 +192,14 @@ def lower_while(lo: Lowering, node: Any) -> None:
 def run_while(lo: Lowering, node: Any) -> None:
     stop = getattr(node, "_jc_stop", None)
     point = lo.mark()
+    if _varies(lo, node):  # by what is at hand it may be certain how often it runs, yet other calls differ
+        try:
+            Loop(lo, node, None, stop).lower()
+            return
+        except Unconvertible:
+            if not lo.profile.may_unroll(lo.site(node)):
+                raise
+            lo.rewind(point)
     try:
         if unroll_while(lo, node, stop):
             return

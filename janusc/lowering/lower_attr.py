@@ -44,6 +44,7 @@ from janusc.lowering.lower_state import ANY_NAME, check_once, module_entry, note
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.namespaces import refuse_stale
 from janusc.lowering.operands import HOST_VALUES, emit, is_literal, lift, sample_of, sample_type
+from janusc.lowering.profiled import expect
 from janusc.lowering.store import own_dict, place_of
 from janusc.typeinfer import callees, torch_table, transfer
 
@@ -55,8 +56,9 @@ def get_attribute(lo: Lowering, owner: Any, name: str) -> Any:
     if isinstance(owner, (ChoiceV, PickV)):
         return choose(lo, owner, lambda one: get_attribute(lo, one, name))
     if isinstance(owner, Sym):
-        if (owner.value in lo.worlds.examples or lo.routines) and is_object(owner.pytype):
-            return object_attribute(lo, owner, name)
+        if is_object(owner.pytype):
+            found = object_attribute(lo, owner, name)
+            return found if lo.routines or owner.value in lo.worlds.examples else expect(lo, found)
         return symbolic_attribute(lo, owner, name)
     if isinstance(owner, Live):
         return live_attribute(lo, owner, name)

@@ -11,6 +11,7 @@ from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.assign import extend_list, real_of, refuse_cycle, write_container
 from janusc.lowering.ir import Op
+from janusc.lowering.keys import check_key
 from janusc.lowering.kinds import by_kind, has_kinds, several_of
 from janusc.lowering.lower_autograd import require_gradient
 from janusc.lowering.lower_expr import literal_key
@@ -154,6 +155,8 @@ def dict_method(lo: Lowering, owner: DictV, name: str, args: list[Any], kwargs: 
 def real_method(lo: Lowering, owner: Sym, name: str, args: list[Any], holder: Any = None) -> Any:
     """A method of a run-time list or dict."""
     writes = _LIST_WRITES if owner.pytype is list else _DICT_WRITES
+    if owner.pytype is dict and args and name in ("get", "pop", "setdefault"):
+        check_key(lo, args[0])
     operands = (owner.value, *(escape(lo, a) for a in args))
     if name in writes:
         if not owner.fresh:

@@ -24,6 +24,7 @@ from janusc.lowering.abstract import (
 from janusc.lowering.examples import derive
 from janusc.lowering.inert import compares_inertly, is_inert
 from janusc.lowering.ir import Op
+from janusc.lowering.keys import check_key
 from janusc.lowering.lower_state import note_read, read
 from janusc.lowering.lowering import Lowering, expression
 from janusc.lowering.operands import (
@@ -280,6 +281,8 @@ def runtime_item(lo: Lowering, owner: Any, key: Any) -> Any:
     """An item picked at run time: of the kind the container's elements have in common."""
     from janusc.lowering.operands import element_of, realise, typed_item
 
+    if exact_type(owner) in (dict, set):
+        check_key(lo, key)
     element = element_of(owner)
     if isinstance(owner, (TupleV, ListV)) and getattr(owner, "real", None) is None:
         kinds = {v.pytype if isinstance(v, Sym) else None for v in owner.items}
@@ -321,6 +324,8 @@ def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
     note_read(lo, slot, owner)
     refuse_deciding_keys(lo, owner)
     if is_mutated(lo, owner):
+        if type(sample) is dict:
+            check_key(lo, key)
         return mutated_item(lo, owner, key)
     if isinstance(key, Sym) and _homogeneous(sample):
         found = emit(lo, ops.OPERATOR_READ, "getitem", (owner.value, arg(lo, key)), _first_sample(sample))

@@ -274,8 +274,9 @@ def _differ(lo: Lowering, slot: Slot, holder: Live, table: Live, apart: Apart) -
 @expression(gast.Attribute)
 def lower_attribute(lo: Lowering, node: Any) -> Any:
     from janusc.lowering.lower_attr import get_attribute
+    from janusc.lowering.profiled import expect
 
-    return get_attribute(lo, lo.expr(node.value), node.attr)
+    return get_attribute(lo, expect(lo, lo.expr(node.value), node.value), node.attr)
 
 
 # ---- writes

@@ -9,6 +9,7 @@ from janusc.lowering import codes, ops
 from janusc.lowering.abstract import DictV, IterableV, Known, ListV, Live, TupleV
 from janusc.lowering.examples import derive
 from janusc.lowering.inert import compares_inertly, is_inert
+from janusc.lowering.keys import check_key
 from janusc.lowering.lower_operator import computed, fold, is_mutated
 from janusc.lowering.lower_state import note_read
 from janusc.lowering.lowering import Lowering
@@ -44,6 +45,8 @@ def membership(lo: Lowering, item: Any, container: Any, negate: bool) -> Any:
         result = emit(lo, ops.OPERATOR_READ, "contains", (escape(lo, container), arg(lo, item)), False)
         result = derive(lo, result, operator.contains, container, item)
     else:
+        if exact_type(container) in (dict, set):
+            check_key(lo, item)
         result = computed(lo, "contains", container, item)
     if not negate:
         return result

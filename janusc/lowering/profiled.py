@@ -15,6 +15,7 @@ from janusc.lowering.abstract import UNKNOWN, Known, Sym, TupleV
 from janusc.lowering.ir import Const
 from janusc.lowering.iterate import unpack
 from janusc.lowering.kinds import has_kinds
+from janusc.lowering.lower_object import is_object
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS
@@ -23,11 +24,12 @@ from janusc.types import TensorType, TupleType, Type
 _CLASSES: dict[str, type] = {cls.__name__: cls for cls in (*SCALARS, list, dict, tuple, set)}
 
 
-def expect(lo: Lowering, abstract: Any) -> Any:
-    """The value of the node at hand; where its type is not certain, of the one it had in other calls."""
+def expect(lo: Lowering, abstract: Any, node: Any = None) -> Any:
+    """The value of a node, else of the one at hand; where its type is not certain, of the one it had in other calls."""
     if not isinstance(abstract, Sym) or abstract.pytype is not None or abstract.maybe_unbound:
         return abstract
-    return assume_kind(lo, abstract, lo.profile.type_at(lo.site(lo.node)), lo.site(lo.node, "seen"))
+    node = lo.node if node is None else node
+    return assume_kind(lo, abstract, lo.profile.type_at(lo.site(node)), lo.site(node, "seen"))
 
 
 def expect_parts(lo: Lowering, target: Any, abstract: Any, seen: Type | None, site: str) -> Any:
@@ -49,7 +51,7 @@ def assume_kind(lo: Lowering, abstract: Any, seen: Type | None, site: str) -> An
     """A value of no certain type as one of the type seen, under an assert."""
     if not isinstance(abstract, Sym) or abstract.pytype is not None or abstract.maybe_unbound or seen is None:
         return abstract
-    cls = class_of(seen)
+    cls = class_of(lo, seen)
     if cls is None or lo.profile.is_refuted(site) or has_kinds(lo, abstract):  # then each kind has its own way
         return abstract
     if cls is type(None):
@@ -57,15 +59,18 @@ def assume_kind(lo: Lowering, abstract: Any, seen: Type | None, site: str) -> An
         return Known(None)
     lo.check("type", (abstract.value, lo.builder.ref(cls)), site, lo.span())
     known = type(abstract.sample) is cls
-    sample = abstract.sample if known else UNKNOWN if cls is tuple else sample_from_type(seen)
+    sample = abstract.sample if known else UNKNOWN if cls is tuple or is_object(cls) else sample_from_type(seen)
     return replace(abstract, sample=sample, pytype=cls, stable=abstract.stable and known)
 
 
-def class_of(seen: Type) -> type | None:
-    """The class that values of a type have, where it is one of Python's own or a plain tensor."""
+def class_of(lo: Lowering, seen: Type) -> type | None:
+    """The class that values of a type have: one of Python's own, a plain tensor's, or one of the user's objects."""
     if isinstance(seen, TensorType):
         return torch.Tensor if seen.dtype is not None and seen.shape is not None else None
     if isinstance(seen, TupleType):
         return tuple
     name = str(getattr(seen, "host", None) or getattr(seen, "name", None))
-    return type(None) if name == "NoneType" else _CLASSES.get(name)
+    if name == "NoneType":
+        return type(None)
+    met = lo.profile.class_named(name)
+    return met if is_object(met) else _CLASSES.get(name)

@@ -135,11 +135,14 @@ class _Weaver(gast.NodeTransformer):  # type: ignore[misc]
 
     def __init__(self, parsed: ParsedFunction) -> None:
         self.parsed = parsed
+        self._rebound: frozenset[str] = frozenset()  # names that the function sets itself
 
     def weave(self) -> Any:
         """The tree with the probes."""
         tree = duplicate(self.parsed.tree)
         start = _skip_docstring(tree.body)
+        stored = (n for n in gast.walk(tree) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Store))
+        self._rebound = frozenset(n.id for n in stored)
         body = [self.visit(statement) for statement in tree.body]
         tree.body = body[:start] + self._parameters(tree) + _flat(body[start:])
         return tree
@@ -276,12 +279,18 @@ class _Weaver(gast.NodeTransformer):  # type: ignore[misc]
     def _called(self, node: Any) -> Any:
         if not isinstance(node, gast.Attribute):
             return self.visit(node)
-        node.value = self.visit(node.value)
+        node.value = self._owner(node.value)
         return node
+
+    def _owner(self, node: Any) -> Any:
+        """What an attribute is read of."""
+        if isinstance(node, gast.Name) and node.id in self._rebound:
+            return _probe("_jc_seen", node, _text(parse.site(self.parsed, node), node), node)
+        return self.visit(node)
 
     def visit_Attribute(self, node: Any) -> Any:
         """What is read, but not what is called."""
-        node.value = self.visit(node.value)
+        node.value = self._owner(node.value)
         if not isinstance(node.ctx, gast.Load):
             return node
         return _probe("_jc_seen", node, _text(parse.site(self.parsed, node), node), node)

@@ -16,7 +16,7 @@ import torch
 from janusc import marks, torch_private
 from janusc.typeinfer import callees
 from janusc.typeinfer.profile import Profile
-from janusc.types import HostType, covers, type_name, type_of
+from janusc.types import HostType, TupleType, Type, covers, type_name, type_of
 
 _SIZED = (list, tuple, dict, set, range, str)
 Twin = Callable[[types.FunctionType], Callable[..., Any]]
@@ -85,12 +85,25 @@ class Recorder:
 
     def _observe(self, site: str, value: Any) -> None:
         try:
-            if covers(self.profile.type_at(site), value):
+            known = self.profile.type_at(site)
+            if covers(known, value) or (
+                type(known) is HostType and self.profile.class_named(known.name) is type(value)
+            ):
                 return
             seen = type_of(value)
         except (ValueError, RuntimeError):  # an int too long to print, a tensor without a readable shape
             seen = HostType(type_name(type(value)))
+        if type(seen) is HostType or type(seen) is TupleType:
+            self._meet(value, seen)
         self.profile.observe(site, seen)
+
+    def _meet(self, value: Any, seen: Type) -> None:
+        """Note the classes of objects, which their types know by name only."""
+        if isinstance(seen, TupleType):
+            for item, kind in zip(value, seen.items):
+                self._meet(item, kind)
+        elif isinstance(seen, HostType) and type(value).__module__ != "builtins":
+            self.profile.meet(seen.name, type(value))
 
     def callee(self, target: Any) -> Any:
         """What to call in the place of ``target``: the instrumented twin of user code, else ``target`` itself."""

@@ -6,6 +6,7 @@ one number to "varies". That is what bounds the number of conversions.
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, Union
@@ -20,6 +21,8 @@ KINDS: tuple[type, ...] = (
     type(None), bool, int, float, complex, str, list, tuple, dict, torch.Tensor, torch.nn.Parameter,
 )  # fmt: skip
 """The types that one thing may have now and then, without a specialisation for each of them."""
+
+_MOST_UNROLLED = 4
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class Profile:
         self.recursive: set[str] = set()  # the keys of functions that a conversion found to call themselves
         self._kinds: dict[str, dict[type, Type | None]] = {}
         self._varying: set[str] = set()
+        self._unrolled: dict[str, int] = {}
+        self._classes: weakref.WeakValueDictionary[str, type] = weakref.WeakValueDictionary()
         self._calls = 0
 
     @property
@@ -66,6 +71,16 @@ class Profile:
             known = self._types.get(site)
             self._types[site] = seen if known is None else join(known, seen)
 
+    def meet(self, name: str, cls: type) -> None:
+        """A value was of this class, which types know by its name; the class is not kept alive."""
+        if self._classes.get(name) is not cls:
+            with self._lock:
+                self._classes[name] = cls
+
+    def class_named(self, name: str) -> type | None:
+        """The class of values of a type with this name."""
+        return self._classes.get(name)
+
     def branch(self, site: str, outcome: bool) -> None:
         """A test came out as ``outcome``."""
         known = self._outcomes.get(site)
@@ -78,6 +93,12 @@ class Profile:
         """A loop ran its body ``count`` times."""
         with self._lock:
             self._trips[site] = count if self._trips.get(site, count) == count else "varies"
+
+    def may_unroll(self, site: str) -> bool:
+        """Whether a loop that runs now so often and now so, was written out a few times only; counts this one."""
+        with self._lock:
+            self._unrolled[site] = self._unrolled.get(site, 0) + 1
+            return self._unrolled[site] <= _MOST_UNROLLED
 
     def refute(self, site: str) -> bool:
         """An assumption made at a site was false; it is never made again. Whether that was news."""
@@ -116,6 +137,8 @@ class Profile:
         """Take over what another profile, made from this one, has in addition."""
         with self._lock:
             self._types.update(other._types)
+            self._classes.update(other._classes)
+            self._unrolled.update(other._unrolled)
             for site, outcomes in other._outcomes.items():
                 self._outcomes[site] = self._outcomes.get(site, frozenset()) | outcomes
             self._trips.update(other._trips)

@@ -1,0 +1,43 @@
+"""Keys of dictionaries at run time: hashed and compared without code of the user's, or left to Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from janusc.lowering import codes
+from janusc.lowering.abstract import Known, Sym, TupleV
+from janusc.lowering.classes import class_lookup
+from janusc.lowering.ir import Tup
+from janusc.lowering.lower_object import is_object
+from janusc.lowering.lowering import Lowering
+from janusc.lowering.operands import exact_type, is_plain
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.Tensor, torch.nn.Parameter)
+_IDENTITY = {"__hash__": object.__hash__, "__eq__": object.__eq__}
+
+
+def check_key(lo: Lowering, key: Any) -> None:
+    """A key is plain, or an object that is only equal to itself."""
+    if isinstance(key, Known) or is_plain(key):
+        return
+    if isinstance(key, TupleV):
+        for item in key.items:
+            check_key(lo, item)
+        return
+    cls = exact_type(key)
+    if cls is not None and (issubclass(cls, torch.Tensor) or cls in _PLAIN):
+        return
+    if cls is not None and (is_object(cls) or issubclass(cls, torch.nn.Module)):
+        from janusc.lowering.lower_compare import guard_default
+
+        if any(class_lookup(cls, name) is not own for name, own in _IDENTITY.items()):
+            raise lo.refuse(codes.SUBSCRIPT, f"a {cls.__qualname__} as a key, which decides what it is equal to")
+        for name in _IDENTITY:
+            guard_default(lo, cls, name)
+        return
+    site = lo.site(lo.node, "key")
+    if cls is not None or not isinstance(key, Sym) or lo.profile.is_refuted(site):
+        raise lo.refuse(codes.SUBSCRIPT, "a key that is known at run time only")
+    lo.check("among", (key.value, Tup(tuple(map(lo.builder.ref, _PLAIN)))), site, lo.span())
