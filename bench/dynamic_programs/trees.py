@@ -153,7 +153,7 @@ def tree_lstm(decorate: Decorator) -> Case:
     return classified(TreeLSTM(), decorate)
 
 
-@program()
+@program(fast=True)
 def tree_rnn_evaluation(decorate: Decorator) -> Case:
     model = TreeRNN().eval()
 
@@ -163,6 +163,42 @@ def tree_rnn_evaluation(decorate: Decorator) -> Case:
             return int(model(tree).argmax())
 
     return Case(lambda number: predict(pick(binary(), number)[0]), [predict])
+
+
+class Upwards(nn.Module):
+    """A TreeRNN without recursion: a stack puts the nodes in order, and a dictionary holds what they came to."""
+
+    def __init__(self, width=WIDTH, classes=DEEPEST):
+        super().__init__()
+        self.embedding = nn.Embedding(OTHER + 1, width)
+        self.combine = nn.Linear(2 * width, width)
+        self.out = nn.Linear(width, classes)
+
+    def forward(self, tree):
+        order, stack = [], [tree]
+        while stack:
+            node = stack.pop()
+            order.append(node)
+            stack.extend(node.operands)
+        states = {}
+        for node in reversed(order):
+            state = self.embedding.weight[node.kind]
+            for operand in node.operands:
+                state = torch.tanh(self.combine(torch.cat([state, states[operand]])))
+            states[node] = state
+        return self.out(states[tree])
+
+
+@program(fast=True)
+def worklist(decorate: Decorator) -> Case:
+    model = Upwards()
+    predict = decorate(model)
+
+    def call(number):
+        with torch.no_grad():
+            return predict(pick(expressions(), number))
+
+    return Case(call, [predict])
 
 
 class ChildSum(nn.Module):

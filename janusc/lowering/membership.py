@@ -40,13 +40,11 @@ def membership(lo: Lowering, item: Any, container: Any, negate: bool) -> Any:
         sample = item.value in container.sample
         stable = not is_mutated(lo, container) and lo.loop_depth == 0
         result = emit(lo, ops.OPERATOR_READ, "contains", (container.value, arg(lo, item)), sample, stable=stable)
-    elif exact_type(container) is dict and exact_type(item) is str:
-        # among text keys; another key would be asked only if it had the same hash
+    elif exact_type(container) in (dict, set) and not isinstance(container, Live):
+        check_key(lo, item)  # another key would be asked only if it had the same hash
         result = emit(lo, ops.OPERATOR_READ, "contains", (escape(lo, container), arg(lo, item)), False)
         result = derive(lo, result, operator.contains, container, item)
     else:
-        if exact_type(container) in (dict, set):
-            check_key(lo, item)
         result = computed(lo, "contains", container, item)
     if not negate:
         return result

@@ -242,3 +242,56 @@ def nodes_with_attributes_that_change_type():
 
     a, b, c = Link(torch.ones(3)), Link(2.0), Link(torch.arange(3.0))
     return total, [(links, 0.5) for links in ([a], [a, c], [c, a, a], [b, a], [a, b, b], [c], [])]
+
+
+class Memoised(Model):
+    """Nodes that stand in several places are worked out once."""
+
+    def encode(self, fork, memo):
+        if fork.number in memo:
+            return memo[fork.number]
+        if fork.left is None:
+            result = self.embedding.weight[fork.number]
+        else:
+            result = torch.tanh(self.mix(self.encode(fork.left, memo)) + self.encode(fork.right, memo))
+        memo[fork.number] = result
+        return result
+
+    def forward(self, fork):
+        memo = {}
+        return self.encode(fork, memo), len(memo)
+
+
+class MemoisedByIdentity(Memoised):
+    def encode(self, fork, memo):
+        if id(fork) in memo:
+            return memo[id(fork)]
+        if fork.left is None:
+            result = self.embedding.weight[fork.number]
+        else:
+            result = torch.tanh(self.mix(self.encode(fork.left, memo)) + self.encode(fork.right, memo))
+        memo[id(fork)] = result
+        return result
+
+
+def shared_forks(source):
+    """A graph without circles: later nodes hold earlier ones, some of them twice."""
+    forks = [Fork(number) for number in range(3)]
+    for number in range(3, 4 + source.randrange(8)):
+        forks.append(Fork(number, source.choice(forks), source.choice(forks)))
+    return forks[-1]
+
+
+def some_shared_forks():
+    source = random.Random(4)
+    return [(shared_forks(source),) for _ in range(14)]
+
+
+@program(max_graphs=3)
+def nodes_that_are_shared():
+    return Memoised(), some_shared_forks()
+
+
+@program(max_graphs=3)
+def nodes_that_are_shared_by_identity():
+    return MemoisedByIdentity(), some_shared_forks()
