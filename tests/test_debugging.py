@@ -110,6 +110,26 @@ def test_a_breakpoint_in_a_callee_shows_the_frame_of_its_caller(stops, warmup):
     assert stops == [("inner", line, ["debug", "u", "x"], ["debug", "x", "y"])] * 5
 
 
+def names_around():
+    """The variables of the caller, but for those of a profiled call."""
+    return [name for name in sorted(sys._getframe(1).f_locals) if not name.startswith("_jc_")]
+
+
+def asking(x, k):
+    y = x * k
+    z = y + 1
+    names = names_around()
+    return torch.relu(z) * 2, names
+
+
+@pytest.mark.filterwarnings("ignore::janusc.JanusWarning")
+@pytest.mark.parametrize("warmup", WARMUPS)
+def test_a_helper_that_looks_at_its_caller_sees_all_of_it(warmup):
+    g = compiled(asking, warmup)
+    for _ in range(5):
+        assert g(torch.ones(2), 3)[1] == ["k", "x", "y", "z"]
+
+
 @pytest.mark.filterwarnings("ignore::janusc.JanusWarning")
 def test_a_breakpoint_in_a_module(stops):
     model = compiled(Stopping())

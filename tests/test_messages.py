@@ -165,6 +165,16 @@ JC111: 'f' calls a debugger
   hint: take the call out to have graphs again
 """,
     ),
+    "JC112": (
+        lambda: program("from sys import _getframe as here\ndef f(x):\n    return here().f_lineno\n")["f"],
+        """
+JC112: 'f' looks at its own frame
+  at <program>:3
+    return here().f_lineno
+           ^^^^
+  effect: runs eagerly; results unaffected
+""",
+    ),
 }
 
 STATEMENTS: dict[str, tuple[str, str]] = {

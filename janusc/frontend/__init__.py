@@ -17,5 +17,6 @@ Files in reading order:
     jumps     break, continue and early return as flags and ifs
     parse     all of the above, once per code object
     build     a tree back into a function that passes for the user's own
+    iteration the iterator of a loop that runs in parts
     outline   a range of statements as a function of its live-ins
 """

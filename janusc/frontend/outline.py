@@ -13,16 +13,22 @@ import gast
 
 from janusc.frontend import build, names
 from janusc.frontend.duplicate import duplicate
+from janusc.frontend.iteration import PREFIX, iterator_of
 from janusc.frontend.parse import ParsedFunction
 from janusc.sentinels import UNBOUND
 
 ITER = "_jc_iter_of"
-"""The name under which outlined statements find ``iter``."""
+"""The name under which outlined statements find what begins a loop."""
 
 ENTER = "_jc_enter"
 """The name under which they find what looks for graphs of a function that they call."""
 
-_EXTRA: Mapping[str, object] = {"_jc_unbound": UNBOUND, "_jc_name_error": NameError, ITER: iter}
+_EXTRA: Mapping[str, object] = {
+    "_jc_unbound": UNBOUND,
+    "_jc_name_error": NameError,
+    "_jc_any_error": BaseException,
+    ITER: iterator_of,
+}
 
 
 def outline(
@@ -42,7 +48,7 @@ def outline(
     where = statements[0] if statements else parsed.tree
     # an unbound live-in was passed as UNBOUND, which must not be seen by the statements
     body = [_forget(live, where) for live in live_ins]
-    body += with_breaks(statements)
+    body += _ending_loops(with_breaks(statements), live_ins, where)
     if enter is not None:
         _enter_callees(body)
     if live_outs is not None:
@@ -90,6 +96,32 @@ def _enter_callees(body: list[Any]) -> None:
     for node in (n for statement in body for n in gast.walk(statement)):
         if isinstance(node, gast.Call) and getattr(node, "_jc_enter", False):
             node.func = _at(gast.Call(func=_name(ENTER, gast.Load()), args=[node.func], keywords=[]), node.func)
+
+
+def _ending_loops(body: list[Any], live_ins: tuple[str, ...], where: Any) -> list[Any]:
+    """Statements of a pass: an exception that leaves them ends the loops around, and so the life of their iterators.
+
+    ``try: ...`` / ``except BaseException: iterators.clear(); raise``, the innermost first.
+    """
+    held = sorted((n for n in live_ins if n.startswith(PREFIX)), key=_place_in_name)
+    if not held or not body:
+        return body
+    cleared = [
+        gast.Expr(
+            value=gast.Call(
+                func=gast.Attribute(value=_name(name, gast.Load()), attr="clear", ctx=gast.Load()), args=[], keywords=[]
+            )
+        )
+        for name in reversed(held)
+    ]
+    handler = gast.ExceptHandler(
+        type=_name("_jc_any_error", gast.Load()), name=None, body=[*cleared, gast.Raise(exc=None, cause=None)]
+    )
+    return [_at(gast.Try(body=body, handlers=[handler], orelse=[], finalbody=[]), where)]
+
+
+def _place_in_name(iterator: str) -> list[int]:
+    return [int(part) for part in iterator.removeprefix(PREFIX).split("_") if part]
 
 
 def _forget(live: str, where: Any) -> Any:

@@ -24,6 +24,10 @@ from janusc.source import Span, span_of
 FRAME_READER = define("JC109", "a function that reads its own frame")
 FINALLY_JUMP = define("JC110", "a jump out of a finally block")
 DEBUGGER = define("JC111", "a function that calls a debugger")
+FRAME_FINDER = define("JC112", "a function that looks at the frames that run")
+
+SEES_CALLERS = frozenset((DEBUGGER, FRAME_FINDER))
+"""What a function is refused for that sees the frames of its callers, too."""
 
 _CACHED_FUNCTIONS = 256
 
@@ -132,7 +136,7 @@ def _parse(function: types.FunctionType) -> ParsedFunction:
     outer = inner.global_names | inner.nonlocal_names
     local_names = (inner.assigned | inner.deletes | frozenset(parameters)) - outer
     _refuse_debuggers(tree, local_names, found)
-    _refuse_frame_readers(tree, local_names, found)
+    _refuse_frame_readers(tree, local_names, found, function)
     _refuse_finally_jumps(tree, found)
     super_names = ("super" in local_names or "super" in function.__globals__, "__class__" in code.co_freevars)
     plain = desugar.desugar(duplicate(tree), rewrite_super=super_names == (False, True))
@@ -187,32 +191,64 @@ def _set_sites(tree: Any) -> None:
         node._jc_site = place if count == 1 else f"{place}#{count}"
 
 
-def _refuse_frame_readers(tree: Any, local_names: frozenset[str], found: capturing.Capture) -> None:
+def _refuse_frame_readers(
+    tree: Any, local_names: frozenset[str], found: capturing.Capture, function: types.FunctionType
+) -> None:
     """Refuse a function that looks at its own frame, which has other names once it is converted."""
     for node in gast.walk(tree):
-        if not isinstance(node, gast.Call):
-            continue
-        if isinstance(node.func, gast.Attribute) and _reads_frame(node.func):
+        if _finds_frame(node, local_names, function):
             message = f"{found.code.co_name!r} looks at its own frame"
-            raise Refusal(Diagnostic(FRAME_READER, message, span_of(node, found.filename)))
-        if not isinstance(node.func, gast.Name) or node.func.id in local_names:
+            raise Refusal(Diagnostic(FRAME_FINDER, message, span_of(node, found.filename)))
+        called = node.func if isinstance(node, gast.Call) else None
+        if not isinstance(called, gast.Name) or called.id in local_names:
             continue
-        limit = {"locals": 1, "vars": 1, "dir": 1, "eval": 3, "exec": 3}.get(node.func.id, 0)
+        limit = {"locals": 1, "vars": 1, "dir": 1, "eval": 3, "exec": 3}.get(called.id, 0)
         if len(node.args) + len(node.keywords) < limit:
-            name = node.func.id
-            hint = f"give {name}() its namespaces" if limit == 3 else ""
-            message = f"{found.code.co_name!r} reads its own local names through {name}()"
+            hint = f"give {called.id}() its namespaces" if limit == 3 else ""
+            message = f"{found.code.co_name!r} reads its own local names through {called.id}()"
             raise Refusal(Diagnostic(FRAME_READER, message, span_of(node, found.filename), hint=hint))
 
 
-def _reads_frame(called: Any) -> bool:
-    of_inspect = isinstance(called.value, gast.Name) and called.value.id == "inspect"
-    return called.attr in _FRAME_METHODS or of_inspect and called.attr in ("stack", "trace")
+def _finds_frame(node: Any, local_names: frozenset[str], function: types.FunctionType) -> bool:
+    """Whether a node of a function gets hold of the frames that run: its own, and those of its callers."""
+    if isinstance(node, gast.ImportFrom):
+        return any((node.module, name.name) in _FRAME_FINDERS for name in node.names)
+    if isinstance(node, gast.Attribute) and (node.attr in _FRAME_ATTRIBUTES or _is_of_inspect(node)):
+        return True
+    if isinstance(node, (gast.Name, gast.Attribute)) and isinstance(node.ctx, gast.Load):
+        value = _known_value(node, local_names, function)
+        return type(value) in _FUNCTIONS and (value.__module__, value.__name__) in _FRAME_FINDERS
+    return False
 
 
+def _is_of_inspect(node: Any) -> bool:
+    return isinstance(node.value, gast.Name) and (node.value.id, node.attr) in _FRAME_FINDERS
+
+
+def _known_value(node: Any, local_names: frozenset[str], function: types.FunctionType) -> Any:
+    """What a name from outside of the function stands for now, or an attribute of a module that it names; or None."""
+    if isinstance(node, gast.Attribute):
+        owner = _known_value(node.value, local_names, function)
+        return vars(owner).get(node.attr) if type(owner) is types.ModuleType else None
+    if not isinstance(node, gast.Name) or node.id in local_names:
+        return None
+    free = function.__code__.co_freevars
+    if node.id not in free:
+        return function.__globals__.get(node.id)
+    try:
+        return (function.__closure__ or ())[free.index(node.id)].cell_contents
+    except ValueError:  # not set yet
+        return None
+
+
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
+_FRAME_FINDERS = frozenset(
+    [("sys", "_getframe"), ("sys", "_current_frames")]
+    + [("inspect", name) for name in ("currentframe", "stack", "trace")]
+)
+_FRAME_ATTRIBUTES = frozenset(("_getframe", "_current_frames", "currentframe", "tb_frame"))
 _DEBUGGER_NAMES = frozenset(("breakpoint", "set_trace"))
 _DEBUGGER_METHODS = frozenset(("breakpoint", "set_trace", "settrace"))
-_FRAME_METHODS = frozenset(("_getframe", "currentframe"))
 
 
 def _refuse_debuggers(tree: Any, local_names: frozenset[str], found: capturing.Capture) -> None:

@@ -192,7 +192,7 @@ def call_function(lo: Lowering, function: Live, args: list[Any], kwargs: dict[st
     try:
         parsed = parse.parse(sample)
     except Refusal as refusal:
-        if refusal.diagnostic.code == parse.DEBUGGER:  # it shows the frames of its callers too
+        if refusal.diagnostic.code in parse.SEES_CALLERS:
             raise
         raise lo.refuse_call(
             codes.OPAQUE_CALL, f"{sample.__qualname__} can't be read: {refusal.diagnostic.message}"

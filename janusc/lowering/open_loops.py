@@ -26,6 +26,7 @@ import gast
 from janusc.diagnostics import Diagnostic
 from janusc.frontend import liveness, names
 from janusc.frontend.duplicate import duplicate
+from janusc.frontend.iteration import PREFIX
 from janusc.frontend.outline import ITER
 from janusc.lowering.ir import HostRange, Mark, Segment
 from janusc.lowering.segments import After, HostStatements, Walk
@@ -85,8 +86,9 @@ class Opening:
         changed = walk.locals_among(targets(loop.loop)) | {loop.more}
         later = liveness.live_in(walk.agenda)
         after_a_pass = next(i for i, s in enumerate(walk.agenda) if s is loop.tail)
-        kept = tuple(sorted(changed & (later | liveness.live_in(walk.agenda[after_a_pass:]))))
-        found = walk.locals_among(names.stores(loop.head)) & (later | {loop.more})
+        own = walk.parsed.local_names  # which live to the end of the call, or until they are set again
+        kept = tuple(sorted(changed & (own | later | liveness.live_in(walk.agenda[after_a_pass:]))))
+        found = walk.locals_among(names.stores(loop.head)) & (own | later | {loop.more})
         inputs = tuple(sorted(found | (names.loads(loop.head) & (bound | changed))))
         key = f"host_{len(walk.outlined)}"
         span = walk.lo.span(loop.loop)
@@ -144,7 +146,7 @@ def take_apart(loop: Any) -> OpenLoop | None:
     place = f"{loop.lineno}_{loop.col_offset}" if hasattr(loop, "lineno") else ""
     more, stop = f"_jc_more_{place}", getattr(loop, "_jc_stop", None)
     if isinstance(loop, gast.For):
-        iterator = f"_jc_iter_{place}"
+        iterator = f"{PREFIX}{place}"
         # in a list, which gives it away: an iterator ends with its loop, though others hold what they were given
         made = gast.Call(func=_name(ITER), args=[loop.iter], keywords=[])
         start: tuple[Any, ...] = (_assign(iterator, gast.List(elts=[made], ctx=gast.Load())),)

@@ -17,6 +17,7 @@ import gast
 from janusc import torch_private
 from janusc.diagnostics import Diagnostic, Refusal
 from janusc.frontend import names, parse
+from janusc.frontend.iteration import PREFIX
 from janusc.frontend.parse import ParsedFunction
 from janusc.lowering import codes, lower_state, ops
 from janusc.lowering.abstract import (
@@ -34,7 +35,7 @@ from janusc.lowering.abstract import (
     Unbound,
 )
 from janusc.lowering.branch import cond, decide, specialise, truth
-from janusc.lowering.ir import FUNCTION, Arg, Chain, Graph, HostRange, Segment, Step
+from janusc.lowering.ir import FUNCTION, Arg, Chain, Graph, HostRange, Mark, Segment, Step
 from janusc.lowering.live_ins import after_host, assigned_types, carry_over
 from janusc.lowering.lower_autograd import check_sources
 from janusc.lowering.lower_match import taken
@@ -353,11 +354,12 @@ class Walk:
         if not self.close_segment(self.loads(rest_before)):
             return False
         bound = self.bound_names()
-        inputs = tuple(n for n in sorted(names.loads(statements) | names.deletes(statements)) if n in bound)
+        loops = frozenset(n for n in bound if n.startswith(PREFIX))  # which end where the statements raise
+        inputs = tuple(sorted((names.loads(statements) | names.deletes(statements) | loops) & bound))
         final = not self.agenda
         later = self.loads(self.agenda)
         changed = self.locals_among(names.stores(statements) | names.deletes(statements))
-        outputs = None if final else tuple(sorted(changed & later))
+        outputs = None if final else tuple(sorted(changed & (later | self.parsed.local_names)))
         key = f"host_{len(self.outlined)}"
         inputs = inputs if final else tuple(sorted({*inputs, *(n for n in outputs or () if n in bound)}))
         self.outlined.append(HostStatements(key, tuple(statements), inputs, outputs))
@@ -368,6 +370,16 @@ class Walk:
             return True
         self.begin_after(After(self.held(), later, changed, tuple(statements)))
         return False
+
+    def kept(self) -> frozenset[str]:
+        """The locals that ordinary Python has set: they live to the end of the call, whether they are read or not."""
+        found: set[str] = set()
+        for step in self.steps:
+            if isinstance(step, HostRange):
+                found.update(step.live_outs)
+            elif isinstance(step, Mark):
+                found.update(step.locals)
+        return self.parsed.local_names & found
 
     def held(self) -> Mapping[str, Any]:
         """The locals as they are now."""
@@ -452,8 +464,10 @@ class Walk:
         lo.check("false", (watched,), "nobody watches torch", lo.span())
         live_ins = [FUNCTION]
         seen = assigned_types(self.parsed, after.statements, self.profile)
-        for name in sorted(after.later & (after.changed | after.held.keys())):
-            if name in after.changed:
+        for name in sorted((after.later | self.kept()) & (after.changed | after.held.keys())):
+            if name not in after.later:
+                lo.bind(name, Sym(lo.builder.parameter(), UNKNOWN, maybe_unbound=True))
+            elif name in after.changed:
                 lo.bind(name, self.live_in(after_host, name, seen.get(name)))
             elif after.held[name] is Unbound:
                 continue

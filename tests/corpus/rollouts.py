@@ -268,3 +268,136 @@ def iterators_that_notice_the_end_of_the_loop():
         return y.sum() + torch.relu(y)
 
     return rollout, [(n, k) for n, k in ((3, 9), (3, 9), (3, 1), (4, 1), (2, 0), (0, 0), (3, 2))], log
+
+
+class Numbers:
+    """Begins anew, and says so, whenever it is asked for its iterator."""
+
+    def __init__(self, log):
+        self.n, self.at, self.log = 0, 0, log
+
+    def __iter__(self):
+        self.log.append("iter")
+        self.at = 0
+        return self
+
+    def __next__(self):
+        time.time()
+        self.at += 1
+        if self.at > self.n:
+            raise StopIteration
+        return self.at
+
+
+@program()
+def over_an_iterator_that_begins_anew_when_asked():
+    model, world = net(), World(3)
+    numbers = Numbers(world.log)
+
+    def rollout(n):
+        numbers.n, found = n, []
+        for k in numbers:
+            y = torch.tanh(model(torch.ones(3) * k)) * 2
+            obs, done = world.step(k)
+            found.append(y.sum() + obs)
+            if done:
+                break
+        return found, numbers.at
+
+    return rollout, [(n,) for n in (2, 2, 3, 1, 5, 0, 2, 3)], world
+
+
+@program()
+def over_an_iterator_that_is_not_iterable():
+    model, world = net(), World(3)
+
+    class Bare:
+        def __init__(self, n):
+            self.n = n
+
+        def __next__(self):
+            if self.n == 0:
+                raise StopIteration
+            self.n -= 1
+            return self.n
+
+    class Source:
+        def __init__(self, n):
+            self.n = n
+
+        def __iter__(self):
+            return Bare(self.n)
+
+    def rollout(n):
+        found = []
+        for k in Source(n):
+            y = torch.tanh(model(torch.ones(3) * k)) * 2
+            found.append(y.sum() + world.step(k)[0])
+        return found
+
+    return rollout, [(n,) for n in (2, 2, 3, 1, 5, 0, 2)], world
+
+
+@program()
+def iterators_end_with_an_error_that_leaves_the_loop():
+    model, world = net(), World(3)
+
+    def numbers(name):
+        try:
+            for k in range(9):
+                yield k
+        finally:
+            world.log.append(f"closed {name}")
+
+    def rollout(wide, fails, most):
+        found = []
+        for i in numbers("outer"):
+            for k in numbers("inner"):
+                y = torch.tanh(model(torch.ones(3) * k + i)) * 2
+                obs, done = world.step(k)
+                if done and fails:
+                    raise KeyError(k)
+                found.append(y.view(-1, 4 if wide and k else 3) * 2 + obs)
+                if k:
+                    break
+            if i == most:
+                return torch.cat(found)
+
+    good = (False, False, 1)
+    return (
+        rollout,
+        [good, good, good, (True, False, 1), (False, True, 2), good, (True, False, 3), good, good, good],
+        world,
+    )
+
+
+@program()
+def objects_live_as_long_as_their_variables():
+    model, world, alive = net(), World(3), set()
+
+    class Temporary:
+        def __init__(self):
+            time.time()
+            world.n += 1
+            self.name = world.n
+            alive.add(self.name)
+
+        def __del__(self):
+            alive.discard(self.name)
+
+    def rollout(n):
+        first, found = Temporary(), []
+        name, last = first.name, 0
+        for item, _ in ((Temporary(), k) for k in range(n)):
+            found.append(last in alive)
+            made = Temporary()
+            of_item, last = item.name, made.name
+            y = torch.tanh(model(torch.ones(3) * last)) * 2
+            world.step(0)
+            found.append(y.relu() + 1)
+            found.append((of_item in alive, last in alive, name in alive))
+        y = torch.tanh(model(torch.ones(3))) * 2
+        time.time()
+        return found, y.relu(), name in alive, last in alive
+
+    return rollout, [(n,) for n in (2, 2, 3, 1, 4, 0, 2)], alive

@@ -78,6 +78,23 @@ def test_who_looks_at_frames_sees_those_of_the_user(call: str) -> None:
     assert parsed("def f(x, breakpoint):\n    breakpoint()\n    return torch.stack(x)\n").name == "f"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from sys import _getframe as own\ndef f(x):\n    return own()\n",
+        "import inspect as looks\ndef f(x):\n    return looks.stack()\n",
+        "from inspect import stack\ndef f(x):\n    return [frame.function for frame in stack()]\n",
+        "def f(x):\n    from sys import _getframe as own\n    return own(1)\n",
+        "def outer():\n    from sys import _getframe as g\n    def f(x):\n        g()\n    return f\nf = outer()\n",
+        "def f(x):\n    try:\n        x()\n    except TypeError as e:\n        return e.__traceback__.tb_frame\n",
+    ],
+)
+def test_who_looks_at_frames_under_another_name_is_found(text: str) -> None:
+    with pytest.raises(Refusal, match="looks at its own frame"):
+        parse.parse(function_of(text))
+    assert parsed("from torch import stack, trace\ndef f(x):\n    return stack(x), trace(x[0])\n").name == "f"
+
+
 def test_records_are_not_kept_forever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parse, "_CACHED_FUNCTIONS", 0)
     alive = weakref.ref(parsed("def f(x):\n    return x\n"))
