@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+import time
 import tracemalloc
 import warnings
 import weakref
@@ -354,3 +355,31 @@ def test_a_refused_conversion_keeps_no_argument_alive():
         assert value() is None
     finally:
         gc.enable()
+
+
+class Held:
+    """Says when it ends."""
+
+    def __init__(self, log):
+        time.time()
+        self.size, self.log = 2.0, log
+
+    def __del__(self):
+        self.log.append("end")
+
+
+def test_what_a_graph_gives_up_ends_before_the_ordinary_python_after_it():
+    log = []
+
+    @compiled
+    def f(x):
+        held = Held(log)
+        size = held.size
+        y = torch.tanh(x * size) + 1
+        held = None
+        log.append(time.time() > 0)
+        return torch.relu(y) * 2, held
+
+    used(f, torch.ones(2), times=6)
+    assert log == ["end", True] * 6
+    assert janus.stats(f).graph_calls >= 2

@@ -18,8 +18,16 @@ def iterator_of(iterable: Any) -> Iterator[Any]:
     It may count, start from the beginning, or not be there at all.
     """
     iterator: Iterator[Any] = iter(iterable)
-    plain = type(getattr(type(iterator), "__iter__", None)) is WrapperDescriptorType
-    return iterator if plain else _Begun(iterator)
+    return iterator if _is_plain(type(iterator)) else _Begun(iterator)
+
+
+def _is_plain(cls: type) -> bool:
+    """Whether instances of a class are iterators of Python's own making, found without asking its metaclass."""
+    try:
+        found = type.__getattribute__(cls, "__iter__")
+    except AttributeError:
+        return False
+    return type(found) is WrapperDescriptorType
 
 
 class _Begun:

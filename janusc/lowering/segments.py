@@ -35,7 +35,7 @@ from janusc.lowering.abstract import (
     Unbound,
 )
 from janusc.lowering.branch import cond, decide, specialise, truth
-from janusc.lowering.ir import FUNCTION, Arg, Chain, Graph, HostRange, Mark, Segment, Step
+from janusc.lowering.ir import FUNCTION, Arg, Chain, Const, Graph, HostRange, Mark, Segment, Step
 from janusc.lowering.live_ins import after_host, assigned_types, carry_over
 from janusc.lowering.lower_autograd import check_sources
 from janusc.lowering.lower_match import taken
@@ -381,6 +381,11 @@ class Walk:
                 found.update(step.locals)
         return self.parsed.local_names & found
 
+    def given_up(self) -> frozenset[str]:
+        """Those that this segment has deleted or set to a constant: what they held may go."""
+        store, local = self.lo.store, self.lo.local
+        return frozenset(n for n in self.kept() if store.get(local(n)) is Unbound or type(store.get(local(n))) is Known)
+
     def held(self) -> Mapping[str, Any]:
         """The locals as they are now."""
         return {s[2]: v for s, v in self.lo.store.items() if s[:2] == ("local", self.lo.frame.id)}
@@ -417,7 +422,9 @@ class Walk:
             return True
         lo.node = self.segment_statements[-1]
         live = sorted(needed & self.bound_names())
-        values: tuple[Arg, ...] = tuple(self.exported(name) for name in live)
+        given_up = self.given_up() - needed
+        values: tuple[Arg, ...] = tuple(self.exported(name) for name in live) + (Const(None),) * len(given_up)
+        live += sorted(given_up)
         self.commit(values)
         guards, body = lo.builder.finish(values)
         lo.node = None
