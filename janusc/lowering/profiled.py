@@ -5,6 +5,7 @@ Each is taken under an assert, and once that was refuted nothing is assumed ther
 
 from __future__ import annotations
 
+import enum
 from dataclasses import replace
 from typing import Any
 
@@ -72,5 +73,10 @@ def class_of(lo: Lowering, seen: Type) -> type | None:
     name = str(getattr(seen, "host", None) or getattr(seen, "name", None))
     if name == "NoneType":
         return type(None)
-    met = lo.profile.class_named(name)
-    return met if is_object(met) else _CLASSES.get(name)
+    met = None if lo.routines else lo.profile.class_named(name)  # there, the worlds tell of what classes objects are
+    return met if met is not None and _is_plain_class(met) else _CLASSES.get(name)
+
+
+def _is_plain_class(cls: type) -> bool:
+    """Whether objects of a class are no more than their attributes: no numbers, tuples or members of enumerations."""
+    return not issubclass(cls, enum.Enum) and all(base is object or is_object(base) for base in cls.__mro__)

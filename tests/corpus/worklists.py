@@ -1,11 +1,14 @@
 """Trees, chains and graphs of user objects that are gone through by loops: stacks, queues, levels, links."""
 
 import random
+from typing import NamedTuple
 
 import torch
 from torch import nn
 
 from . import program
+
+X = torch.arange(3.0)
 
 
 class Node:
@@ -295,3 +298,70 @@ def nodes_that_are_shared():
 @program(max_graphs=3)
 def nodes_that_are_shared_by_identity():
     return MemoisedByIdentity(), some_shared_forks()
+
+
+class Row(NamedTuple):
+    factor: int
+    value: torch.Tensor
+
+
+class Slotted:
+    __slots__ = ("rest", "value")
+
+    def __init__(self, value, rest):
+        self.value, self.rest = value, rest
+
+
+class Doubled:
+    def __init__(self, value):
+        self._value = value
+
+    @property
+    def value(self):
+        return self._value * 2
+
+    def scaled(self, factor):
+        return self._value * factor
+
+
+@program()
+def named_tuples_on_a_stack():
+    def total(rows):
+        result, stack = torch.zeros(3), list(rows)
+        while stack:
+            row = stack.pop()
+            factor, value = row
+            result = torch.tanh(result + value) * factor + row.value * row.factor
+        return result
+
+    return total, [([Row(i, X * i) for i in range(n)],) for n in (1, 3, 2, 5, 0, 4, 3)]
+
+
+@program(max_graphs=2)
+def slots_that_are_linked():
+    def total(slotted):
+        result = torch.zeros(3)
+        while slotted is not None:
+            result = torch.relu(result + slotted.value)
+            slotted = slotted.rest
+        return result
+
+    def linked(count):
+        first = None
+        for i in range(count):
+            first = Slotted(X * i, first)
+        return first
+
+    return total, [(linked(n),) for n in (1, 3, 2, 5, 0, 4, 3, 2, 6)]
+
+
+@program(max_graphs=2)
+def properties_and_methods_on_a_stack():
+    def total(objects):
+        result, stack = torch.zeros(3), list(objects)
+        while stack:
+            one = stack.pop()
+            result = torch.tanh(result + one.value) + one.scaled(3)
+        return result
+
+    return total, [([Doubled(X * i) for i in range(n)],) for n in (1, 3, 2, 5, 0, 4, 3, 2, 6)]
