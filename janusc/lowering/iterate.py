@@ -14,6 +14,7 @@ from janusc.lowering.classes import MODULE_CONTAINERS, is_sequence, keeps_method
 from janusc.lowering.examples import derive
 from janusc.lowering.inert import is_plain_enum
 from janusc.lowering.ir import Const
+from janusc.lowering.lower_object import is_plain_class
 from janusc.lowering.lower_state import check_once, module_entry, note_read, read
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import emit, sym
@@ -47,10 +48,11 @@ def static_items(lo: Lowering, iterable: Any, node: Any = None) -> list[Any] | N
     return None
 
 
-def varies(lo: Lowering, owner: Live, site: str) -> bool:
+def varies(lo: Lowering, owner: Live, site: str, objects: bool = False) -> bool:
     """Whether an existing list or tuple had another length at this place when the function was converted before.
 
-    Only where it holds plain values of one type can it stay what it is, whatever its length.
+    Only where it holds plain values of one type can it stay what it is, whatever its length; or ``objects`` of one
+    class, where it is only copied.
     """
     sample = owner.sample
     if type(sample) not in (list, tuple):
@@ -58,7 +60,8 @@ def varies(lo: Lowering, owner: Live, site: str) -> bool:
     lo.profile.trips(site, lo.lengths.setdefault(site, len(sample)))
     if lo.profile.trip_count(site) == "varies":
         lo.of_any_length.add(id(sample))
-    plain = all(type(x) in _PLAIN_ITEMS for x in sample) and len({type(x) for x in sample}) <= 1
+    classes = {type(x) for x in sample}
+    plain = len(classes) <= 1 and all(cls in _PLAIN_ITEMS or (objects and is_plain_class(cls)) for cls in classes)
     return plain and id(sample) in lo.of_any_length
 
 

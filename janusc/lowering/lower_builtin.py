@@ -272,7 +272,7 @@ def _sequence(cls: type) -> Callable[[Lowering, list[Any], dict[str, Any]], Any]
         if isinstance(args[0], Live) and is_mutated(lo, args[0]):
             copy = emit(lo, ops.BUILTIN_READ, cls.__name__, (arg(lo, args[0]),), UNKNOWN)
             return Sym(copy.value, fresh=True, pytype=cls)
-        several = isinstance(args[0], Live) and varies(lo, args[0], lo.site(lo.node, "length"))
+        several = isinstance(args[0], Live) and varies(lo, args[0], lo.site(lo.node, "length"), objects=True)
         if several:
             items: list[Any] | None = None
         elif isinstance(args[0], Live) and type(args[0].sample) in (list, tuple) and len(args[0].sample) <= 64:

@@ -6,6 +6,7 @@ is needed, and nothing of the user's runs unseen.
 
 from __future__ import annotations
 
+import enum
 import types as pytypes
 from typing import Any
 
@@ -26,6 +27,11 @@ def is_object(cls: type | None) -> bool:
     if cls is None or cls.__module__ in ("builtins", "torch"):
         return False
     return not issubclass(cls, (torch.Tensor, torch.nn.Module))
+
+
+def is_plain_class(cls: type) -> bool:
+    """Whether objects of a class are no more than their attributes: no numbers, tuples or members of enumerations."""
+    return not issubclass(cls, enum.Enum) and all(base is object or is_object(base) for base in cls.__mro__)
 
 
 def object_attribute(lo: Lowering, owner: Sym, name: str) -> Any:

@@ -5,7 +5,6 @@ Each is taken under an assert, and once that was refuted nothing is assumed ther
 
 from __future__ import annotations
 
-import enum
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from janusc.lowering.abstract import UNKNOWN, Known, Sym, TupleV
 from janusc.lowering.ir import Const
 from janusc.lowering.iterate import unpack
 from janusc.lowering.kinds import has_kinds
-from janusc.lowering.lower_object import is_object
+from janusc.lowering.lower_object import is_object, is_plain_class
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS
@@ -74,9 +73,4 @@ def class_of(lo: Lowering, seen: Type) -> type | None:
     if name == "NoneType":
         return type(None)
     met = None if lo.routines else lo.profile.class_named(name)  # there, the worlds tell of what classes objects are
-    return met if met is not None and _is_plain_class(met) else _CLASSES.get(name)
-
-
-def _is_plain_class(cls: type) -> bool:
-    """Whether objects of a class are no more than their attributes: no numbers, tuples or members of enumerations."""
-    return not issubclass(cls, enum.Enum) and all(base is object or is_object(base) for base in cls.__mro__)
+    return met if met is not None and is_plain_class(met) else _CLASSES.get(name)
