@@ -274,7 +274,7 @@ class CompiledFunction:
             return None
         fork = self.profile.fork()
         covered = generalise.give_up(fork, chains.values(), function, args, kwargs)
-        if not any(covered) or fork.snapshot() in self._tried_for_all:
+        if not any(covered) or self._tried_for_all.count(fork.snapshot()) >= generalise.TRIES:
             return None
         self._tried_for_all.append(fork.snapshot())
         try:

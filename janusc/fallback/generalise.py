@@ -21,6 +21,9 @@ from janusc.types import type_of
 FEW = 2
 """Specialisations that are made before the next is one for all."""
 
+TRIES = 4
+"""Conversions for all with one profile: what one call doesn't show, such as the items of an empty list, another may."""
+
 
 def bind(function: types.FunctionType, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments by the parameters of the code, whatever signature the function claims to have; or TypeError."""

@@ -9,6 +9,7 @@ returns is of the type that the profile saw.
 from __future__ import annotations
 
 import keyword
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -33,7 +34,8 @@ from janusc.lowering.store import own_dict
 from janusc.lowering.worlds import OUTSIDE
 from janusc.types import ANY, Constant, HostType, TensorType, TupleType, Type, join, type_name, type_of
 
-_MOST_PASSES = 24
+_MOST_PASSES = 32
+_MOST_ALIKE = 20  # activations that differ in numbers and text only: far fewer than passes
 Arguments = list[tuple[str, Any]]
 
 
@@ -78,6 +80,7 @@ class Routine:
     parameters: list[Parameter]
     worlds: set[int] = field(default_factory=set)
     kinds: set[tuple[Any, ...]] = field(default_factory=set)  # of the worlds seen
+    alike: Counter[tuple[Any, ...]] = field(default_factory=Counter)  # but for the values of numbers and text
     result: Type | None = None
     acts: bool = False  # whether it writes, draws or prints
     changed: bool = False
@@ -273,15 +276,20 @@ def result_type(result: Any) -> Type | None:
 
 
 def new_worlds(lo: Lowering, routine: Routine, arguments: Arguments) -> dict[int, int | None]:
-    """For each active world the activation it calls, where that one is unlike those seen so far."""
+    """For each active world the activation it calls, where that one is unlike those seen so far.
+
+    A recursion that counts has an activation for each number: after a few of them there is no more to be learned.
+    """
     columns = [examples.of(lo, v) for p, (_, v) in zip(routine.parameters, arguments) if p.fixed is None]
     new: dict[int, int | None] = {}
     for world in sorted(lo.worlds.active):
         row = [c.get(world, UNKNOWN) for c in columns]
         kind = tuple(map(_signature, row))
-        if kind in routine.kinds:
+        alike = tuple(part[0] if type(part) is tuple and part[0] in SCALARS else part for part in kind)
+        if kind in routine.kinds or routine.alike[alike] >= _MOST_ALIKE:
             continue
         routine.kinds.add(kind)
+        routine.alike[alike] += 1
         child = lo.worlds.spawn(None if routine in lo.routines else world)
         if child is not None:
             new[child] = world

@@ -167,3 +167,47 @@ def an_accumulator_that_may_be_missing():
     leaf = (a, ())
     trees = [(a, (leaf, leaf)), (a, (leaf,)), leaf, (a, ((a, (leaf, leaf)), leaf)), (a, (leaf, (a, (leaf, leaf))))]
     return f, [(t, []) for t in trees * 2]
+
+
+@program(max_graphs=2)
+def a_count_from_far():
+    def power(x, n):
+        return x if n == 0 else torch.tanh(power(x * 1.01, n - 1)) + n
+
+    return power, [(torch.ones(2), n) for n in (40, 57, 33, 90, 41, 26, 64)]
+
+
+@program(max_graphs=3)
+def batches_whose_trees_start_shallow():
+    """A conversion for all comes to nothing where the call at hand has no items to learn from; a later one does."""
+
+    def even(t):
+        if not t.children:
+            return t.value * (2.0 if t.scale is None else t.scale)
+        return torch.tanh(t.value + sum(odd(c) for c in t.children))
+
+    def odd(t):
+        if not t.children:
+            return t.value / (2.0 if t.scale is None else t.scale)
+        result = t.value
+        for child in t.children:
+            result = result + even(child)
+        return result
+
+    def f(trees):
+        return torch.stack([even(t) for t in trees])
+
+    def tree(text):  # a bracket for each tree in it, round where there is a scale
+        stack = [[]]
+        for sign in text:
+            if sign in "[(":
+                stack.append([])
+            else:
+                made = Many(torch.ones(3) * len(stack), stack.pop())
+                made.scale = 3.0 if sign == ")" else None
+                stack[-1].append(made)
+        return (stack[0],)
+
+    texts = "[[[][]]][] ()[][] () [[]][] [][][[]()[]] ([]) [][[]] ([[[][][]]][[]([]()[])][])[]() []".split()
+    texts += "[()][] [][]() [[[]]] ([()[]()](()[])[[][][]])[[[[]][[][][]]([][])]()] [][[][([][])][[](()[])]]()".split()
+    return f, [tree(text) for text in texts]
