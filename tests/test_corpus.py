@@ -50,3 +50,12 @@ def test_equal_to_eager(name, mode):
 def test_the_corpus_is_large_enough():
     assert len(PROGRAMS) >= 50
     assert len({name.partition(".")[0] for name in PROGRAMS}) >= 10
+
+
+def test_an_error_of_the_program_costs_no_conversion():
+    """The graph was dropped and made again, ever later, each time the program's own assert failed in it."""
+    program = PROGRAMS["errors.an_assert_that_fails_now_and_then"]
+    trace = record(program.world, lambda f: janus.compile(f, backend="aten", warmup=1))
+    stats = janus.stats(trace.decorated[0])
+    assert stats.conversions <= 2, stats
+    assert stats.graph_calls >= 10, stats

@@ -30,3 +30,10 @@ def test_what_ordinary_python_calls_runs_in_graphs():
     states = marks.state_of(target).callees.states()
     assert sum(variant.hits - variant.fallbacks for state in states for variant in state.variants) > 0
     assert "called by ordinary Python: " in janus.explain(target)
+
+
+def test_what_was_false_in_a_pass_is_not_assumed_again():
+    """A test whose sides can't both be in the graph was taken to go as in the call at hand, after each failure."""
+    stats = janus.stats(compiled("rollouts.a_buffer_of_bounded_length"))
+    assert stats.fallbacks <= 3, stats
+    assert stats.graph_calls >= 25, stats

@@ -377,9 +377,11 @@ class CompiledFunction:
             count = self._note_failure(site or place or None, error, twin_succeeded)
             spurious = site is None and twin_succeeded and count >= policy.SPURIOUS_LIMIT
             if site is not None or spurious:
-                if not self.profile.refute(site or f"host:{place}"):
+                news = self.profile.refute(site or f"host:{place}")
+                if news or twin_succeeded:  # else an error of the program's own, which no other graph could have in it
+                    self._retire(variant, policy.is_new_way(site))
+                if not news and twin_succeeded:
                     self._set_back()
-                self._retire(variant, policy.is_new_way(site))
         if self.options.strict and twin_succeeded:
             what = f"its graph failed with {faults.reason(error)}"
             if site is not None:

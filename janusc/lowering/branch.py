@@ -123,14 +123,16 @@ def assume(lo: Lowering, predicate: Sym, direction: bool, site: str) -> None:
 
 
 def specialise(lo: Lowering, node: Any, predicate: Sym, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
-    """Both sides if that can be done; else the side of the call at hand, under an assert."""
-    point = lo.mark()
+    """Both sides if that can be done; else the side of the call at hand, under an assert until that was false."""
+    point, site = lo.mark(), f"{test_site(lo, node)}:value"
     try:
         return cond(lo, node, predicate, then, orelse, objects=False)
     except Unconvertible:
+        if lo.profile.is_refuted(site):
+            raise
         lo.rewind(point)
     direction = bool(predicate.sample)
-    assume(lo, predicate, direction, test_site(lo, node) + ":value")
+    assume(lo, predicate, direction, site)
     return then() if direction else orelse()
 
 

@@ -279,3 +279,15 @@ def error_in_a_hook():
             handle.remove()
 
     return f, [(torch.ones(1, 2),)] * 4 + [register, (torch.ones(1, 2),)]
+
+
+@program()
+def an_assert_that_fails_now_and_then():
+    def f(x, n):
+        y = torch.tanh(x * 2)
+        assert y.sum() < 1, f"{y.sum().item()}"
+        for _ in range(n):
+            y = y * 0.5 + x
+        return y
+
+    return f, [(torch.ones(2) * (0.1 if i % 3 else 1), 1 + i % 3) for i in range(20)]

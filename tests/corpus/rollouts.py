@@ -401,3 +401,32 @@ def objects_live_as_long_as_their_variables():
         return found, y.relu(), name in alive, last in alive
 
     return rollout, [(n,) for n in (2, 2, 3, 1, 4, 0, 2)], alive
+
+
+@program()
+def a_buffer_of_bounded_length():
+    class Environment:
+        def __init__(self):
+            self.steps = 0
+
+        def step(self):
+            self.steps += 1
+            return float(self.steps)
+
+    environment, buffer, last = Environment(), [], {"state": torch.zeros(2)}
+
+    def f(x, steps):
+        total = 0.0
+        for _ in range(steps):
+            reward = environment.step()
+            buffer.append((last["state"], reward))
+            total += reward
+            if len(buffer) > 8:
+                del buffer[0]
+            last["state"] = torch.tanh(last["state"] * 2 + reward) + x
+            if len(buffer) >= 4:
+                seen = torch.stack([state for state, _ in buffer])
+                last["state"] = last["state"] * torch.tanh((seen * x).sum() + reward)
+        return total, len(buffer)
+
+    return f, [(torch.ones(2) * i, 1 + i % 4) for i in range(30)], buffer, last, environment
