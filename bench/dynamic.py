@@ -33,7 +33,7 @@ RESULTS = Path(__file__).parent / "results" / "dynamic.txt"
 CALLS = 60  # the first calls, each with another input
 SHORTEST = 0.1  # seconds of eager that a cold start is compared over: shorter ones go on with the same inputs
 COLD_RUNS, WARM_ROUNDS, ROUNDS = 3, 1, 9
-LIMIT = 90  # seconds that torch.compile gets for its cold start
+LIMIT = 45  # seconds that torch.compile gets for its cold start
 
 COLD, FAST, STEADY, CONVERSION, GRAPHS = 1.2, 0.85, 1.02, 2.0, 3
 
