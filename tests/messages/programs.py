@@ -267,14 +267,18 @@ def opaque_call(x):
     return y, time.perf_counter()
 
 
+DEPTHS = [0]
+
+
 def descend(x, depth):
+    DEPTHS[0] = depth
     return x if depth == 0 else descend(x, depth - 1) + 1
 
 
 @shows("JC325")
 def recursion(x):
     y = x.sin() + x.cos()
-    return descend(y, 40)
+    return descend(y, 4)
 
 
 @shows("JC326")
