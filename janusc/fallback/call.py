@@ -380,6 +380,8 @@ class CompiledFunction:
                 news = self.profile.refute(site or f"host:{place}")
                 if news or twin_succeeded:  # else an error of the program's own, which no other graph could have in it
                     self._retire(variant, policy.is_new_way(site))
+                if site is not None and twin_succeeded:
+                    self.profile.refute(f"{site}:caught")  # if it was an error of the program's, it didn't get out
                 if not news and twin_succeeded:
                     self._set_back()
         if self.options.strict and twin_succeeded:

@@ -106,6 +106,17 @@ def decide(lo: Lowering, node: Any, predicate: Sym, statement: Any = None) -> bo
     return direction
 
 
+def check_raise(lo: Lowering, predicate: Sym, statement: Any) -> bool | None:
+    """Where one side ends with ``raise``: the other, under a check like that of an assert, unless it was caught."""
+    if not isinstance(statement, gast.If) or _raises(statement.body) == _raises(statement.orelse):
+        return None
+    site, direction = lo.site(statement, "Raise"), not _raises(statement.body)
+    if lo.profile.is_refuted(f"{site}:caught"):
+        return None
+    lo.check("true" if direction else "false", (predicate.value,), site, lo.span())
+    return direction
+
+
 def goes_both_ways(lo: Lowering, predicate: Sym) -> bool:
     """Whether a test of the kind of a value, such as that it is None, tells kinds apart that were both seen."""
     return not lo.routines and len(set(examples.outcomes(lo, predicate).values())) > 1
@@ -414,6 +425,8 @@ def branch_on(lo: Lowering, test: Any, then: Callable[[], Any], orelse: Callable
     if isinstance(known, bool):
         return then() if known else orelse()
     direction = decide(lo, test, known, where)
+    if direction is None:
+        direction = check_raise(lo, known, where)
     if direction is not None:
         return then() if direction else orelse()
     if known.stable and known.sample is not UNKNOWN and not isinstance(known.sample, torch.Tensor):

@@ -291,3 +291,37 @@ def an_assert_that_fails_now_and_then():
         return y
 
     return f, [(torch.ones(2) * (0.1 if i % 3 else 1), 1 + i % 3) for i in range(20)]
+
+
+@program(max_graphs=2)
+def values_that_are_refused_now_and_then():
+    def check(value, number):
+        if value > 1.5:
+            raise OverflowError(number)
+        return value
+
+    def total(x):
+        found = torch.zeros(())
+        for number, value in enumerate(x):
+            found = torch.tanh(found + check(value, number)) * 1.5
+        return found
+
+    rows = [torch.tensor(values) for values in ([0.1, 0.2], [2.0], [0.5], [0.3, 1.7, 0.1], [1.0] * 4, [9.0], [], [0.4])]
+    return total, [(x,) for x in rows * 2]
+
+
+@program()
+def refusals_that_are_caught():
+    def total(x):
+        found = torch.zeros(())
+        for value in x:
+            try:
+                if value > 1.5:
+                    raise OverflowError(3)
+                found = torch.tanh(found + value) * 1.5
+            except OverflowError:
+                found = found - 1
+        return found
+
+    rows = [torch.tensor(values) for values in ([0.1, 0.2], [0.5], [0.3, 1.7, 0.1], [1.0] * 4, [9.0], [], [0.4], [3.0])]
+    return total, [(x,) for x in rows * 2]
