@@ -33,7 +33,7 @@ RESULTS = Path(__file__).parent / "results" / "dynamic.txt"
 CALLS = 60  # the first calls, each with another input
 SHORTEST = 0.1  # seconds of eager that a cold start is compared over: shorter ones go on with the same inputs
 COLD_RUNS, WARM_ROUNDS, ROUNDS = 3, 1, 9
-LIMIT = 45  # seconds that torch.compile gets for its cold start
+LIMIT = 20  # seconds that torch.compile gets for its cold start
 
 COLD, FAST, STEADY, CONVERSION, GRAPHS = 1.2, 0.85, 1.02, 2.0, 3
 
@@ -182,6 +182,15 @@ def probe(name: str, calls: int) -> None:
     print(json.dumps([cold, steady]))
 
 
+def row(f: Figures) -> str:
+    """The figures of one program in a line."""
+    return (
+        f"{f.name:34}{f.calls:6}{f.eager:9.2f}{f.cold:9.2f}{f.cold / f.eager:9.2f}{f.conversion:10.2f}{f.graphs:7}"
+        f"{f.in_graphs:10.0%}{f.steady_eager * 1e3:9.2f}{f.steady * 1e3:10.2f}{f.steady / f.steady_eager:9.2f}"
+        f"{'*' if f.fast else ' '}{f.alone / f.steady_eager:8.2f}  {f.captured}"
+    )
+
+
 def report(found: Sequence[Figures]) -> str:
     """The machine, the figures, and what is not as required."""
     python, threads = platform.python_version(), torch.get_num_threads()
@@ -193,12 +202,7 @@ def report(found: Sequence[Figures]) -> str:
         "",
         f"{'':34}{''.join(f'{h:>{w}}' for h, w in zip(heads, widths, strict=True))} of eager   alone   torch.compile",
     ]
-    for f in found:
-        lines.append(
-            f"{f.name:34}{f.calls:6}{f.eager:9.2f}{f.cold:9.2f}{f.cold / f.eager:9.2f}{f.conversion:10.2f}{f.graphs:7}"
-            f"{f.in_graphs:10.0%}{f.steady_eager * 1e3:9.2f}{f.steady * 1e3:10.2f}{f.steady / f.steady_eager:9.2f}"
-            f"{'*' if f.fast else ' '}{f.alone / f.steady_eager:8.2f}  {f.captured}"
-        )
+    lines += map(row, found)
     complaints = [text for f in found for text in f.complaints()]
     lines += [
         "",
@@ -233,6 +237,7 @@ def main() -> int:
     for name in options.names or programs.PROGRAMS:
         print(f"measuring {name}", file=sys.stderr, flush=True)
         found.append(measure(name, not options.no_torch_compile))
+        print(row(found[-1]), file=sys.stderr, flush=True)
     text = report(found)
     print(text, end="")
     if not options.names:
