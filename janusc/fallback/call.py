@@ -303,8 +303,7 @@ class CompiledFunction:
                 self.evictions += 1
                 if self.evictions > self.room:
                     self._set_back()
-            self.variants = (variant, *self.variants)
-            self.crowded = len(self.variants) > policy.FEW_TO_TRY
+            self._keep((variant, *self.variants))
             self.verdict = None
             # a new kind of input is looked at once before it is converted
             self._profiles_due = 0 if self.options.strict else 1
@@ -461,8 +460,12 @@ class CompiledFunction:
 
     def _drop(self, variant: Variant) -> None:
         self.retired_hits += variant.hits
-        self.variants = tuple(v for v in self.variants if v is not variant)
+        self._keep(tuple(v for v in self.variants if v is not variant))
         self.sharers.forget()
+
+    def _keep(self, variants: tuple[Variant, ...]) -> None:
+        self.variants = variants
+        self.crowded = len(variants) > policy.FEW_TO_TRY
 
     def _set_back(self) -> None:
         self.setbacks += 1

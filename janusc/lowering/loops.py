@@ -192,19 +192,23 @@ def lower_while(lo: Lowering, node: Any) -> None:
 def run_while(lo: Lowering, node: Any) -> None:
     stop = getattr(node, "_jc_stop", None)
     point = lo.mark()
+    failed: Unconvertible | None = None
     if _varies(lo, node):  # by what is at hand it may be certain how often it runs, yet other calls differ
         try:
             Loop(lo, node, None, stop).lower()
             return
-        except Unconvertible:
+        except Unconvertible as error:
             if not lo.profile.may_unroll(lo.site(node)):
                 raise
-            lo.rewind(point)
+            failed = error
+        lo.rewind(point)
     try:
         if unroll_while(lo, node, stop):
             return
     except Unconvertible:
         pass
+    if failed is not None:
+        raise failed
     lo.rewind(point)
     Loop(lo, node, None, stop).lower()
 

@@ -121,14 +121,17 @@ class Links(Model):
 class Upwards(Model):
     """Results by node, from the leaves to the root."""
 
-    def forward(self, root):
+    def order(self, root):
         order, stack = [], [root]
         while stack:
             node = stack.pop()
             order.append(node)
             stack.extend(node.children)
+        return order
+
+    def forward(self, root):
         done = {}
-        for node in reversed(order):
+        for node in reversed(self.order(root)):
             state = self.embedding.weight[node.kind]
             for child in node.children:
                 state = state + torch.tanh(self.mix(done[child]))
@@ -138,13 +141,8 @@ class Upwards(Model):
 
 class UpwardsByIdentity(Upwards):
     def forward(self, root):
-        order, stack = [], [root]
-        while stack:
-            node = stack.pop()
-            order.append(node)
-            stack.extend(node.children)
         done = {}
-        for node in reversed(order):
+        for node in reversed(self.order(root)):
             state = self.embedding.weight[node.kind]
             for child in node.children:
                 state = state + torch.tanh(self.mix(done[id(child)]))
