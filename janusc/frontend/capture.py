@@ -1,8 +1,9 @@
 """Find the source of a function, and be sure that it is the source.
 
-The file is parsed once, and the top-level statement that the function stands in is compiled. A function is accepted
-only where some code object compiled from its line is the code the function has; where several functions begin on one
-line, each is compiled once more under a line number of its own, to see which code is whose.
+The top-level statement that the function stands in is parsed and compiled: as it can be told from the margin at first,
+since library files are long, and from the parsed file where that doesn't give the function. A function is accepted only
+where some code object compiled from its line is the code the function has; where several functions begin on one line,
+each is compiled once more under a line number of its own, to see which code is whose.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ import __future__
 
 import ast
 import copy
+import functools
 import inspect
 import linecache
 import types
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Union
 
 from janusc.diagnostics import Diagnostic, Refusal, define, silenced
+from janusc.frontend import margins
 from janusc.locks import make_lock
 from janusc.source import Span, parse_text
 
@@ -73,20 +76,44 @@ class _Block:
     """The top-level statements on a line: their functions, and the code compiled from them by first line and name."""
 
     statements: list[ast.stmt]
+    imports: tuple[ast.stmt, ...]
     candidates: tuple[_Candidate, ...]
     codes: dict[tuple[int, str], list[types.CodeType]]
 
 
 @dataclass(frozen=True, eq=False)
 class _File:
-    """A parsed source file; ``blocks`` are kept as they are asked for, by the lines of their statements."""
+    """A source file; blocks are kept as they are asked for, by the lines of their statements, cuts by theirs."""
 
     name: str
     flags: int
     lines: list[str]
-    tree: ast.Module
-    imports: tuple[ast.stmt, ...]
     blocks: dict[tuple[int, ...], _Block] = field(default_factory=dict)
+    cuts: dict[tuple[int, int], _Block | None] = field(default_factory=dict)
+
+    @functools.cached_property
+    def tree(self) -> ast.Module:
+        """The whole file parsed; SyntaxError, ValueError or RecursionError where it is no Python module."""
+        return self.parse("".join(self.lines))
+
+    @functools.cached_property
+    def imports(self) -> tuple[ast.stmt, ...]:
+        """The imports in module scope: the compiler calls methods on the names they bind in a form of its own."""
+        return tuple(_imports(self.tree.body))
+
+    @functools.cached_property
+    def marginal_imports(self) -> tuple[ast.stmt, ...]:
+        """Those of the imports that begin at the margin, without parsing the rest; none where that is no Python."""
+        try:
+            return tuple(_imports(self.parse("".join(margins.import_lines(self.lines))).body))
+        except (SyntaxError, ValueError):
+            return ()
+
+    def parse(self, text: str) -> ast.Module:
+        """Some text of the file as a tree."""
+        # the future flags are given to the parser as well: they may come from outside the text, as in a doctest
+        with silenced():
+            return parse_text(text, self.name, self.flags)
 
 
 _files: OrderedDict[tuple[str, int], _File] = OrderedDict()
@@ -98,12 +125,9 @@ def capture(function: types.FunctionType) -> Capture:
     refuse_kind(function)
     code = function.__code__
     file = _read_file(code, function.__globals__)
-    block = _block_at(file, code.co_firstlineno)
+    block = _find_block(file, code)
     place = (code.co_firstlineno, code.co_name)
     same_line = [index for index, item in enumerate(block.candidates) if (item.first_line, item.name) == place]
-    if not same_line or not _is_compiled_from(file, block, code):
-        hint = "reload the module after editing it; code rewritten on import (such as a test's asserts) stays eager"
-        raise _refusal(CHANGED_SOURCE, code, f"the source of {place[1]!r} is not what it was compiled from", hint)
     chosen = block.candidates[same_line[0] if len(same_line) == 1 else _narrow(file, block, same_line, code)]
     stop = chosen.node.end_lineno or chosen.first_line
     return Capture(
@@ -190,27 +214,13 @@ def _read_file(code: types.CodeType, module_globals: dict[str, Any]) -> _File:
         if known is not None and (known.lines is lines or known.lines == lines):
             _files.move_to_end((filename, flags))
             return known
-    try:
-        file = _parse_file(lines, filename, flags)
-    except (SyntaxError, ValueError, RecursionError) as error:
-        message = f"the source of {code.co_name!r} in {filename!r} is no Python module"
-        raise Refusal(Diagnostic(NO_SOURCE, message)) from error
-    with _lock:
-        _files[(filename, flags)] = file
+        file = _files[(filename, flags)] = _File(filename, flags, lines)
         while len(_files) > _CACHED_FILES:
             _files.popitem(last=False)
     return file
 
 
-def _parse_file(lines: list[str], filename: str, flags: int) -> _File:
-    # the future flags are given to the parser as well: they may come from outside the text, as in a doctest
-    with silenced():
-        tree = parse_text("".join(lines), filename, flags)
-    return _File(filename, flags, lines, tree, tuple(_imports(tree.body)))
-
-
 def _imports(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The imports in module scope: the compiler calls methods on the names they bind in a form of its own."""
     for node in statements:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             yield node
@@ -221,29 +231,61 @@ def _imports(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
                 yield from _imports(handler.body)
 
 
+def _find_block(file: _File, code: types.CodeType) -> _Block:
+    """The statements with a function in them; raises Refusal where the file does not have it."""
+    cut = _cut_block(file, code.co_firstlineno)
+    if cut is not None and _has(cut, code):
+        return cut
+    try:
+        block = _block_at(file, code.co_firstlineno)
+        # elsewhere in the module there may be what shapes code too
+        found = _has(block, code) or _has(replace(block, codes=_codes(_compile(file, file.tree.body))), code)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        message = f"the source of {code.co_name!r} in {code.co_filename!r} is no Python module"
+        raise Refusal(Diagnostic(NO_SOURCE, message)) from error
+    if not found:
+        hint = "reload the module after editing it; code rewritten on import (such as a test's asserts) stays eager"
+        raise _refusal(CHANGED_SOURCE, code, f"the source of {code.co_name!r} is not what it was compiled from", hint)
+    return block
+
+
+def _has(block: _Block, code: types.CodeType) -> bool:
+    """Whether a function of the block was compiled to this code."""
+    place = (code.co_firstlineno, code.co_name)
+    return any((item.first_line, item.name) == place for item in block.candidates) and any(
+        same_code(known, code) for known in block.codes.get(place, ())
+    )
+
+
+def _cut_block(file: _File, line: int) -> _Block | None:
+    """The block at a line as the margin tells it, which may be wrong: the code made from it shows."""
+    start, stop, text = margins.cut_out(file.lines, line)
+    place = start, stop
+    if place not in file.cuts:
+        try:
+            file.cuts[place] = _make_block(file, file.parse(text).body, file.marginal_imports)
+        except (SyntaxError, ValueError, RecursionError):
+            file.cuts[place] = None
+    return file.cuts[place]
+
+
 def _block_at(file: _File, line: int) -> _Block:
     """The top-level statements that cover a line: one, or those that share it."""
     statements = [node for node in file.tree.body if _first_line(node) <= line <= (node.end_lineno or 0)]
     key = tuple(_first_line(node) for node in statements)
-    block = file.blocks.get(key)
-    if block is None:
-        candidates = tuple(item for node in statements for item in _candidates(node))
-        block = _Block(statements, candidates, _codes(_compile(file, statements)))
-        file.blocks[key] = block
-    return block
+    if key not in file.blocks:
+        file.blocks[key] = _make_block(file, statements, file.imports)
+    return file.blocks[key]
+
+
+def _make_block(file: _File, statements: list[ast.stmt], imports: tuple[ast.stmt, ...]) -> _Block:
+    candidates = tuple(item for node in statements for item in _candidates(node))
+    return _Block(statements, imports, candidates, _codes(_compile(file, [*imports, *statements])))
 
 
 def _first_line(node: ast.stmt) -> int:
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(item.lineno for item in decorators)])
-
-
-def _is_compiled_from(file: _File, block: _Block, code: types.CodeType) -> bool:
-    place = (code.co_firstlineno, code.co_name)
-    if any(same_code(known, code) for known in block.codes.get(place, ())):
-        return True
-    # elsewhere in the module there may be what shapes code too
-    return any(same_code(known, code) for known in _codes(_compile(file, file.tree.body)).get(place, ()))
 
 
 def _codes(module: types.CodeType) -> dict[tuple[int, str], list[types.CodeType]]:
@@ -254,9 +296,8 @@ def _codes(module: types.CodeType) -> dict[tuple[int, str], list[types.CodeType]
 
 
 def _compile(file: _File, statements: list[ast.stmt]) -> types.CodeType:
-    """Some top-level statements of a file compiled, with its imports in front."""
-    imports = [node for node in file.imports if statements is not file.tree.body]
-    module = ast.Module(body=[*imports, *statements], type_ignores=[])
+    """Some top-level statements of a file compiled."""
+    module = ast.Module(body=statements, type_ignores=[])
     with silenced():
         code: types.CodeType = compile(module, file.name, "exec", file.flags, dont_inherit=True)
     return code
@@ -323,4 +364,5 @@ def _code_of(file: _File, block: _Block, index: int) -> types.CodeType:
     statements = copy.deepcopy(block.statements)
     node = _marked([item for statement in statements for item in _candidates(statement)][index].node)
     node.lineno = node.end_lineno = _MARK
-    return next(code for code in _walk_code(_compile(file, statements)) if code.co_firstlineno == _MARK)
+    marked = _compile(file, [*block.imports, *statements])
+    return next(code for code in _walk_code(marked) if code.co_firstlineno == _MARK)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
+import ast
+import dataclasses
 import functools
 import linecache
 import sys
+import textwrap
+import types
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from sources import function_of, namespace_of
 
 from janusc.diagnostics import Refusal
@@ -135,8 +141,51 @@ def test_kinds_that_are_refused() -> None:
     assert refused(made["f"]) == capture.NO_SOURCE
 
 
-def test_a_file_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = namespace_of("def f(x):\n    return x\n\ndef g(x):\n    return -x\n")
+def test_a_function_is_cut_out_of_its_file_or_found_in_it_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = namespace_of(
+        "def f(x):\n    return x\n\ndef g(x):\n    return '''\nx'''\n\ndef h(x):\n    return '''\nx'''\n"
+    )
+    asked: list[int] = []
+    parse_text = capture.parse_text
+
+    def counted(text: str, *where: Any) -> Any:
+        asked.append(text.count("def "))
+        return parse_text(text, *where)
+
+    monkeypatch.setattr(capture, "parse_text", counted)
     capture.capture(names["f"])
-    monkeypatch.setattr(capture, "_parse_file", None)
+    assert asked == [1, 0]  # the function itself, and the imports of its file
     capture.capture(names["g"])
+    assert asked[2:] == [1, 3]  # text at the margin looks like the next statement
+    capture.capture(names["h"])
+    assert asked[4:] == [1]
+
+
+def functions_of(module: Any) -> list[types.FunctionType]:
+    """All functions of a module and of its classes."""
+    found = []
+    for owner in [
+        module,
+        *(c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__),
+    ]:
+        found += [f for f in vars(owner).values() if type(f) is types.FunctionType and f.__module__ == module.__name__]
+    return found
+
+
+@pytest.mark.parametrize(
+    "module", [torch.nn.modules.module, torch.nn.modules.rnn, torch.nn.functional, argparse, dataclasses, textwrap]
+)
+def test_what_is_cut_out_is_what_the_parsed_file_has(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(function: types.FunctionType) -> tuple[Any, ...] | str:
+        capture._files.clear()
+        try:
+            made = capture.capture(function)
+        except Refusal as refusal:
+            return refusal.diagnostic.code
+        return ast.dump(made.node, include_attributes=True), made.class_name, made.source
+
+    functions = functions_of(module)
+    cut = [found(function) for function in functions[:60]]
+    monkeypatch.setattr(capture.margins, "cut_out", lambda lines, line: (1, 1, ""))
+    assert cut == [found(function) for function in functions[:60]]
+    assert sum(not isinstance(item, str) for item in cut) > 5
