@@ -16,6 +16,7 @@ Files in reading order:
     rng          who draws random numbers, and how they are given back
     transaction  undo log, deferred effects, rollback
     recovery     how a call that was rolled back is finished
+    lines        emitted code under the user's own lines
     emit         the whole chain as one Python function
     audit        which guards a call does not meet
     interpreter  the same without emitting, node by node: the oracle of the tests

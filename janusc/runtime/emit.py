@@ -28,7 +28,6 @@ result, so that none of its frames is between the user's statements and the user
 
 from __future__ import annotations
 
-import ast
 import builtins
 import inspect
 import keyword
@@ -45,10 +44,11 @@ from janusc.lowering.ir import FUNCTION, Chain, Graph, HostRange, Mark, Segment,
 from janusc.runtime import recovery, regions, rng, transaction
 from janusc.runtime.backends.aten import AUTO
 from janusc.runtime.backends.base import BACKENDS, Backend
+from janusc.runtime.lines import relocated
 from janusc.runtime.recovery import Listener
 from janusc.runtime.writer import Writer, tuple_text
 from janusc.sentinels import MISS, UNBOUND, Sentinel
-from janusc.source import Span, parse_text
+from janusc.source import Span
 from janusc.types import HostType
 
 NOWHERE = Span("<janusc>", 1, end_line=1)
@@ -146,22 +146,16 @@ def _build(
     source: str, lines: Sequence[int], origin: Span, short: str, name: str, module: str, namespace: dict[str, Any]
 ) -> FunctionType:
     """Compile emitted source so that warnings, tracebacks and profilers name the user's file, lines and function."""
-    tree = parse_text(source)
-    node: Any
-    for node in ast.walk(tree):
-        if hasattr(node, "lineno"):
-            node.lineno = node.end_lineno = lines[node.lineno - 1]
-            node.col_offset = node.end_col_offset = 0
     namespace.update(__name__=module, __builtins__=builtins)
     with silenced():
-        code = compile(tree, origin.filename, "exec", dont_inherit=True)
+        code = compile(source, origin.filename, "exec", dont_inherit=True)
     exec(code, namespace)
     # Taken out, so that the function and its globals are no cycle.
     run: FunctionType = namespace.pop(short)
     named: dict[str, Any] = {"co_name": name.rpartition(".")[2] or short}
     if hasattr(run.__code__, "co_qualname"):
         named["co_qualname"] = name
-    run.__code__ = run.__code__.replace(**named)
+    run.__code__ = relocated(run.__code__, lines).replace(**named)
     run.__qualname__ = name
     return run
 
