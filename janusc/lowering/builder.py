@@ -5,11 +5,12 @@ from __future__ import annotations
 import types
 import weakref
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from janusc.lowering import ops
-from janusc.lowering.ir import Arg, Const, Effect, Graph, Node, Op, Ref, Value, inputs_of, map_arg, values_of
+from janusc.lowering.ir import Arg, Const, Effect, Graph, Node, Op, Ref, Value, values_of
+from janusc.lowering.rewrite import substitute, substitute_all
 from janusc.source import Span
 from janusc.types import ANY, HostType, Type
 
@@ -85,7 +86,7 @@ class Builder:
         return Ref(self._names[key])
 
     def is_early(self, *args: Any) -> bool:
-        return all(v in self.early for v in values_of(args))
+        return self.early.issuperset(values_of(args))
 
     def is_visible(self, value: Value) -> bool:
         """Whether a value is known to the whole segment, and not to a region alone."""
@@ -199,7 +200,7 @@ class Builder:
         defined: set[Value] = set(region.params)
         free: dict[Value, None] = {}
         for node in region.nodes:
-            free.update((v, None) for v in inputs_of(node) if v not in defined)
+            free.update((v, None) for v in node.inputs if v not in defined)
             defined.update(node.outputs)
         free.update((v, None) for v in values_of(outputs) if v not in defined)
         return list(free)
@@ -207,19 +208,8 @@ class Builder:
     def close(self, region: Region, outputs: tuple[Arg, ...], free: Sequence[Value]) -> Graph:
         """The closed graph of a region: its own parameters, then one for each of the free values."""
         renamed = {v: self.value(v.type) for v in free}
-
-        def change(leaf: Arg) -> Arg:
-            return renamed.get(leaf, leaf) if isinstance(leaf, Value) else leaf
-
-        nodes = tuple(
-            replace(
-                node,
-                args=tuple(map_arg(a, change) for a in node.args),
-                kwargs=tuple((k, map_arg(a, change)) for k, a in node.kwargs),
-            )
-            for node in region.nodes
-        )
-        return Graph((*region.params, *renamed.values()), nodes, tuple(map_arg(a, change) for a in outputs))
+        nodes = tuple(substitute(node, renamed) for node in region.nodes)
+        return Graph((*region.params, *renamed.values()), nodes, substitute_all(outputs, renamed))
 
     def finish(self, outputs: tuple[Arg, ...]) -> tuple[Graph, Graph]:
         """The guards and the closed body of the segment; the guards hand over exactly what the body needs."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from janusc.lowering.ir import Arg, Const, Dct, Effect, Graph, Node, Ref, Value, inputs_of, values_of, walk
+from janusc.lowering.ir import Arg, Const, Dct, Effect, Graph, Node, Ref, Value, values_of, walk
 from janusc.types import Constant, HostType, TensorType, TupleType, Type, type_name
 
 COMMIT_WRITES = frozenset({"write.attr", "write.item", "write.cell", "delete.attr"})
@@ -167,5 +167,5 @@ def is_fixed(node: Node) -> bool:
     if node.op.name == "operator" and node.target in IDENTITY_OPERATORS:
         return True
     if node.op.name in {"assert", "operator", "builtin", "format", "method", "unpack"}:
-        return all(is_immutable(v.type) for v in inputs_of(node))
+        return all(is_immutable(v.type) for v in node.inputs)
     return node.op.name == "build" and not list(values_of(node.args))

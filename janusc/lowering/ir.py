@@ -16,6 +16,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Union
 
 from janusc.source import Span
@@ -93,6 +94,7 @@ class Slc:
 
 
 Arg = Union[Value, Const, Ref, Tup, Lst, Dct, Slc]
+_LEAVES = frozenset((Value, Const, Ref))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +108,14 @@ class Node:
     outputs: tuple[Value, ...] = ()
     regions: tuple[Graph, ...] = ()
     span: Span | None = None
+
+    @cached_property
+    def inputs(self) -> tuple[Value, ...]:
+        """Every Value that the node reads; regions are closed, so its arguments are all."""
+        found = values_of(self.args)
+        for _, arg in self.kwargs:
+            found += values_of(arg)
+        return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,24 +220,22 @@ def walk_args(arg: Any) -> Iterator[Arg]:
             yield item
 
 
-def values_of(arg: Any) -> Iterator[Value]:
+def values_of(arg: Any) -> list[Value]:
     """Every Value in an argument or a tuple of arguments."""
-    return (leaf for leaf in walk_args(arg) if isinstance(leaf, Value))
-
-
-def inputs_of(node: Node) -> list[Value]:
-    """Every Value a node reads; regions are closed, so its arguments are all."""
     found: list[Value] = []
-    for arg in (*node.args, *(a for _, a in node.kwargs)) if node.kwargs else node.args:
-        if type(arg) is Value:
-            found.append(arg)
-        elif type(arg) is not Const and type(arg) is not Ref:
-            found.extend(values_of(arg))
+    for item in arg if type(arg) is tuple else (arg,):
+        kind = type(item)
+        if kind is Value:
+            found.append(item)
+        elif kind is not Const and kind is not Ref:  # most arguments are leaves, which need no walk
+            found.extend(leaf for leaf in walk_args(item) if isinstance(leaf, Value))
     return found
 
 
 def map_arg(arg: Any, change: Any) -> Any:
     """The argument with ``change`` applied to every leaf."""
+    if type(arg) in _LEAVES:
+        return change(arg)
     if isinstance(arg, (Tup, Lst)):
         return type(arg)(tuple(map_arg(x, change) for x in arg.items))
     if isinstance(arg, Dct):

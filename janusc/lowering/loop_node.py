@@ -28,7 +28,7 @@ from janusc.lowering.branch import (
 )
 from janusc.lowering.builder import Region
 from janusc.lowering.examples import enter_items, has_examples
-from janusc.lowering.ir import Arg, Const, Tup, Value, inputs_of
+from janusc.lowering.ir import Arg, Const, Tup, Value
 from janusc.lowering.iterate import item_sample, live_sequence
 from janusc.lowering.kinds import has_kinds, note_kinds, shows_more
 from janusc.lowering.lower_object import is_object
@@ -322,7 +322,7 @@ class Loop:
     def close(self, region: Region, after: dict[Any, Any]) -> list[Arg] | None:
         """The carried values at the end of the body; None where a kind had to be widened."""
         lo = self.lo
-        read = {value for node in region.nodes for value in inputs_of(node)}
+        read = {value for node in region.nodes for value in node.inputs}
         settled = True
         outputs: list[Arg] = []
         for c in self.carried.values():

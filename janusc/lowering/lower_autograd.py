@@ -13,7 +13,7 @@ import torch
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, IterableV, Known, ListV, Live, Sym, TupleV
-from janusc.lowering.ir import Arg, Value, inputs_of
+from janusc.lowering.ir import Arg, Value
 from janusc.lowering.iterate import item_sample, static_items
 from janusc.lowering.lowering import Lowering, Unconvertible
 from janusc.lowering.mutation import check_layers
@@ -92,7 +92,7 @@ def check_sources(lo: Lowering, outputs: tuple[Arg, ...]) -> None:
     ranges = {n.outputs[0] for n in lo.builder.guards if n.op is ops.BUILTIN}
     others = {v for v in needed if not isinstance(v.type, (TensorType, HostType))} - ranges
     reading = (n for n in region.nodes if n.op.name not in _WITHOUT_READING)
-    if any(not others.isdisjoint(inputs_of(node)) for node in reading):
+    if any(not others.isdisjoint(node.inputs) for node in reading):
         raise refuse(lo, "a gradient is taken where tensors are read from objects at run time")
     if any(v in lo.histories for v in tensors):
         raise refuse(lo, "a gradient is taken through history from outside, or through a hook")

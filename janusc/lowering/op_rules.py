@@ -92,9 +92,8 @@ def _shape(
         yield from _counted("outputs", len(node.outputs), outputs)
         if not target(node.target):
             yield f"{node.op.name} can't have the target {node.target!r}"
-        unknown = [] if keywords is None else [k for k, _ in node.kwargs if k not in keywords]
-        if unknown:
-            yield f"unknown keyword argument {unknown[0]!r}"
+        if node.kwargs and keywords is not None:
+            yield from (f"unknown keyword argument {k!r}" for k, _ in node.kwargs if k not in keywords)
         if more is not None:
             yield from more(node)
 

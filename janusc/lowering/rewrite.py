@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from janusc.lowering.ir import Arg, Graph, Node, Value, inputs_of, map_arg, values_of, walk
+from janusc.lowering.ir import Arg, Graph, Node, Value, map_arg, values_of, walk
 
 Bindings = Mapping[Value, Arg]
 
@@ -33,6 +33,9 @@ class Fuel:
 def substitute_arg(arg: Arg, bindings: Bindings) -> Arg:
     """The argument with bound values replaced."""
 
+    if type(arg) is Value:
+        return bindings.get(arg, arg)
+
     def change(leaf: Arg) -> Arg:
         return bindings.get(leaf, leaf) if isinstance(leaf, Value) else leaf
 
@@ -42,7 +45,7 @@ def substitute_arg(arg: Arg, bindings: Bindings) -> Arg:
 
 def substitute(node: Node, bindings: Bindings) -> Node:
     """The node with bound values replaced in its arguments; the node itself where none occurs."""
-    if not bindings or not any(value in bindings for value in inputs_of(node)):
+    if not bindings or bindings.keys().isdisjoint(node.inputs):
         return node
     args = tuple(substitute_arg(a, bindings) for a in node.args)
     return replace(node, args=args, kwargs=tuple((k, substitute_arg(a, bindings)) for k, a in node.kwargs))
@@ -55,8 +58,10 @@ def substitute_all(args: Iterable[Arg], bindings: Bindings) -> tuple[Arg, ...]:
 
 def rewrite_graph(graph: Graph, change: Callable[[Graph], Graph]) -> Graph:
     """The graph with ``change`` applied to it and to all its regions, inner ones first."""
-    nodes = [with_regions(node, change) if node.regions else node for node in graph.nodes]
-    return change(keep_if_same(graph, replace(graph, nodes=tuple(nodes))))
+    if any(node.regions for node in graph.nodes):
+        nodes = [with_regions(node, change) if node.regions else node for node in graph.nodes]
+        graph = keep_if_same(graph, replace(graph, nodes=tuple(nodes)))
+    return change(graph)
 
 
 def with_regions(node: Node, change: Callable[[Graph], Graph]) -> Node:
@@ -67,7 +72,7 @@ def with_regions(node: Node, change: Callable[[Graph], Graph]) -> Node:
 
 def keep_if_same(old: Graph, new: Graph) -> Graph:
     """The old graph where the new one has the very same nodes, outputs and parameters."""
-    same_nodes = len(old.nodes) == len(new.nodes) and all(a is b for a, b in zip(old.nodes, new.nodes))
+    same_nodes = old.nodes == new.nodes  # by identity, as nodes compare
     return old if same_nodes and old.params == new.params and old.outputs == new.outputs else new
 
 
@@ -75,7 +80,7 @@ def used_values(graph: Graph) -> set[Value]:
     """Every value that a node or output of the graph names; its regions are closed and have their own."""
     used = set(values_of(graph.outputs))
     for node in graph.nodes:
-        used.update(inputs_of(node))
+        used.update(node.inputs)
     return used
 
 

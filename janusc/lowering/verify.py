@@ -14,14 +14,14 @@ import torch
 
 from janusc.diagnostics import JanusError
 from janusc.lowering.effects import COMMIT_WRITES, may_fail
-from janusc.lowering.ir import FUNCTION, Chain, Const, Effect, Graph, Mark, Node, Ref, Segment, Value, walk_args
+from janusc.lowering.ir import FUNCTION, Arg, Chain, Const, Effect, Graph, Mark, Node, Ref, Segment, Value, walk_args
 from janusc.lowering.op_rules import RULES
 from janusc.lowering.ops import OPS
 from janusc.lowering.printer import print_node
 from janusc.sentinels import UNBOUND
 
-LITERALS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
-TORCH_LITERALS = (torch.dtype, torch.device, torch.layout, torch.memory_format)
+LITERALS = frozenset((type(None), bool, int, float, complex, str, bytes, type(Ellipsis)))
+TORCH_LITERALS = frozenset((torch.dtype, torch.device, torch.layout, torch.memory_format))
 GUARD_EFFECTS = (Effect.READ, Effect.ASSERT, Effect.PURE)
 GUARD_TORCH_PREFIXES = ("is_", "get_", "are_", "_")  # questions about modes and settings, not computation
 
@@ -109,29 +109,35 @@ def _define(values: tuple[Value, ...], visible: set[Value], defined: set[Value],
 
 def _problems(node: Node, visible: set[Value], objects: frozenset[str] | None) -> Iterator[str]:
     """What is wrong with a node, given the values and objects it may name."""
-    yield from _argument_problems((node.args, tuple(a for _, a in node.kwargs)), visible, objects)
-    if OPS.get(node.op.name) != node.op:
+    yield from _argument_problems(node.args, visible, objects)
+    if node.kwargs:
+        yield from _argument_problems(tuple(a for _, a in node.kwargs), visible, objects)
+    known = OPS.get(node.op.name)
+    if known is not node.op and known != node.op:
         yield f"op {node.op.name!r} is not in the table of ops"
     elif len(node.regions) != node.op.regions:
         yield f"{node.op.name} has {node.op.regions} regions, not {len(node.regions)}"
-    elif len({k for k, _ in node.kwargs}) != len(node.kwargs):
+    elif len(node.kwargs) > 1 and len({k for k, _ in node.kwargs}) != len(node.kwargs):
         yield "a keyword argument is given twice"
     else:
         yield from RULES[node.op.name](node)
 
 
-def _argument_problems(arg: object, visible: set[Value], objects: frozenset[str] | None) -> Iterator[str]:
-    for leaf in walk_args(arg):
-        if isinstance(leaf, Value):
-            if leaf not in visible:
-                yield f"{leaf!r} is not defined here"
-        elif isinstance(leaf, Ref):
-            if objects is not None and leaf.name not in objects and leaf.name != UNBOUND.name:
-                yield f"no object is named {leaf.name!r}"
-        elif not isinstance(leaf, Const):
-            yield f"{leaf!r} is not an argument"
-        elif type(leaf.value) not in LITERALS + TORCH_LITERALS:
-            yield f"a {type(leaf.value).__name__} is not a literal"
+def _argument_problems(args: tuple[Arg, ...], visible: set[Value], objects: frozenset[str] | None) -> Iterator[str]:
+    for arg in args:
+        if (arg in visible) if type(arg) is Value else type(arg) is Const and type(arg.value) in LITERALS:
+            continue
+        for leaf in walk_args(arg):
+            if isinstance(leaf, Value):
+                if leaf not in visible:
+                    yield f"{leaf!r} is not defined here"
+            elif isinstance(leaf, Ref):
+                if objects is not None and leaf.name not in objects and leaf.name != UNBOUND.name:
+                    yield f"no object is named {leaf.name!r}"
+            elif not isinstance(leaf, Const):
+                yield f"{leaf!r} is not an argument"
+            elif type(leaf.value) not in LITERALS and type(leaf.value) not in TORCH_LITERALS:
+                yield f"a {type(leaf.value).__name__} is not a literal"
 
 
 def _verify_commit_order(body: Graph) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from janusc.interrupts import is_interrupt
 from janusc.lowering import ops
-from janusc.lowering.ir import FUNCTION, Chain, Const, Node, Segment, Value, inputs_of
+from janusc.lowering.ir import FUNCTION, Chain, Const, Node, Segment, Value
 from janusc.runtime.interpreter import ASSERTIONS, MEANINGS, Machine
 from janusc.sentinels import MISS, UNBOUND
 
@@ -44,7 +44,7 @@ def broken_guards(chain: Chain, function: Any, arguments: Mapping[str, Any]) -> 
     makers = {out: node for node in first.guards.nodes for out in node.outputs}
     found: list[Broken] = []
     for node in first.guards.nodes:
-        if not all(value in env for value in inputs_of(node)):
+        if not all(value in env for value in node.inputs):
             continue
         if node.op is not ops.ASSERT:
             result = _read(reader, node, env)
@@ -61,7 +61,7 @@ def broken_guards(chain: Chain, function: Any, arguments: Mapping[str, Any]) -> 
             found.append(Broken(str(site.value) if isinstance(site, Const) else "", node.target, tuple(args)))
             if node.target not in _OF_VALUES or not isinstance(node.args[0], Value):
                 break
-            for value in inputs_of(node):
+            for value in node.inputs:
                 _forget(value, makers, env)
     return found
 
@@ -91,5 +91,5 @@ def _forget(value: Value, makers: Mapping[Value, Node], env: dict[Value, Any]) -
     env.pop(value, None)
     maker = makers.get(value)
     if maker is not None and maker.op in (ops.METHOD, ops.BUILTIN, ops.BUILTIN_READ, ops.ATTRIBUTE, ops.OPERATOR):
-        for operand in inputs_of(maker):
+        for operand in maker.inputs:
             _forget(operand, makers, env)

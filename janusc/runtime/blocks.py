@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from janusc.lowering.ir import Graph, Node, Value, inputs_of, values_of
+from janusc.lowering.ir import Graph, Node, Value, values_of
 from janusc.types import TensorType
 
 _COMPUTING = frozenset({"torch", "method", "operator"})
@@ -37,7 +37,7 @@ def last_uses(graph: Graph) -> dict[Value, int]:
     """The index of the last node that reads a value; one beyond the last node for what the graph hands out."""
     uses: dict[Value, int] = {}
     for index, node in enumerate(graph.nodes):
-        uses.update(dict.fromkeys(inputs_of(node), index))
+        uses.update(dict.fromkeys(node.inputs, index))
     uses.update(dict.fromkeys(values_of(graph.outputs), len(graph.nodes)))
     return uses
 
@@ -61,6 +61,6 @@ def _block(graph: Graph, start: int, stop: int, uses: dict[Value, int]) -> Block
     inputs: dict[Value, None] = {}
     inside: dict[Value, None] = {}
     for node in graph.nodes[start:stop]:
-        inputs.update((v, None) for v in inputs_of(node) if v not in inside)
+        inputs.update((v, None) for v in node.inputs if v not in inside)
         inside.update(dict.fromkeys(node.outputs))
     return Block(start, stop, tuple(inputs), tuple(v for v in inside if uses.get(v, -1) >= stop))

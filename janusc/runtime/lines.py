@@ -7,21 +7,33 @@ parse the text, to change the places in its tree, and to compile that.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from types import CodeType
 
-_Ranges = Iterable[tuple[int, int, "int | None"]]
+_Ranges = Iterator[tuple[int, int, "int | None"]]
 
 
 def relocated(code: CodeType, lines: Sequence[int]) -> CodeType:
     """The code, that of functions inside too, with ``lines[n]`` in place of line ``n + 1``; columns are forgotten."""
     first = lines[code.co_firstlineno - 1]
-    ranges = ((start, end, lines[line - 1] if line else None) for start, end, line in code.co_lines())
     return code.replace(
         co_consts=tuple(relocated(c, lines) if isinstance(c, CodeType) else c for c in code.co_consts),
         co_firstlineno=first,
-        co_linetable=_table(first, ranges),
+        co_linetable=_table(first, _ranges(code, lines)),
     )
+
+
+def _ranges(code: CodeType, lines: Sequence[int]) -> _Ranges:
+    """The bytes of the code by their new line; a line has many pieces where it tells of columns."""
+    begin, stop, known = 0, 0, None
+    for start, end, line in code.co_lines():
+        moved = lines[line - 1] if line else None
+        if moved != known:
+            if start > begin:
+                yield begin, start, known
+            begin, known = start, moved
+        stop = end
+    yield begin, stop, known
 
 
 if sys.version_info >= (3, 11):
@@ -32,14 +44,17 @@ if sys.version_info >= (3, 11):
         table = bytearray()
         before = first
         for start, end, line in ranges:
+            kind = _NOWHERE if line is None else _NO_COLUMNS
+            change = b"" if line is None else _signed(line - before)
+            same = b"" if line is None else b"\0"
+            before = before if line is None else line
             units = (end - start) // 2
             while units > 0:
                 length = min(units, _MOST_UNITS)
                 units -= length
-                table.append((_NOWHERE if line is None else _NO_COLUMNS) | length - 1)
-                if line is not None:
-                    table += _signed(line - before)
-                    before = line
+                table.append(kind | length - 1)
+                table += change
+                change = same
         return bytes(table)
 
     def _signed(number: int) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from janusc.lowering.effects import may_fail
-from janusc.lowering.ir import Arg, Const, Graph, Node, Tup, Value, inputs_of, values_of
+from janusc.lowering.ir import Arg, Const, Graph, Node, Tup, Value, values_of
 from janusc.runtime.backends.aten import reuse_buffers
 from janusc.runtime.blocks import Block, last_uses, partition
 from janusc.runtime.forms import FORMS, assign, attribute, form, item_text
@@ -42,7 +42,7 @@ def write_nodes(writer: Writer, graph: Graph, release: bool = True) -> None:
             stop = index + 1
         nodes = graph.nodes[index:stop]
         if release:
-            dead = [v for n in nodes for v in (*inputs_of(n), *n.outputs) if uses.get(v, -1) < stop]
+            dead = [v for n in nodes for v in (*n.inputs, *n.outputs) if uses.get(v, -1) < stop]
             own.update(v for n in nodes for v in n.outputs if writer.is_named(v))
             _release(writer, [v for v in dead if v in own], nodes[-1])
             own.difference_update(dead)
@@ -54,7 +54,7 @@ _ASKED_ONCE = frozenset({"type", "is", "is_not", "empty", "length", "absent", "t
 
 def write_guards(writer: Writer, graph: Graph) -> None:
     """The guards of a call: what only the next assert needs is read inside its condition."""
-    counts = Counter(v for node in graph.nodes for v in inputs_of(node))
+    counts = Counter(v for node in graph.nodes for v in node.inputs)
     counts.update(values_of(graph.outputs))
     nodes = graph.nodes
     for index, node in enumerate(nodes):
@@ -76,7 +76,7 @@ def _only_asked(nodes: Sequence[Node], index: int, counts: Counter[Value]) -> bo
     if after == index or after == len(nodes):
         return False
     check = nodes[after]
-    wanted = set(inputs_of(check))
+    wanted = set(check.inputs)
     between = all(n.outputs[0] in wanted for n in nodes[index:after])
     return check.op.name == "assert" and check.target in _ASKED_ONCE and between
 

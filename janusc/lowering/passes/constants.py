@@ -37,7 +37,7 @@ from dataclasses import replace
 
 import torch
 
-from janusc.lowering.ir import Arg, Const, Graph, Node, Segment, Tup, Value, inputs_of, values_of
+from janusc.lowering.ir import Arg, Const, Graph, Node, Segment, Tup, Value, values_of
 from janusc.lowering.rewrite import Fuel, keep_if_same, substitute, substitute_all
 from janusc.types import HostType
 
@@ -100,7 +100,7 @@ def _last_uses(graph: Graph) -> dict[Value, int]:
     uses: dict[Value, int] = {}
     for index, node in enumerate(graph.nodes):
         if node.op.name != "assert":
-            uses.update(dict.fromkeys(inputs_of(node), index))
+            uses.update(dict.fromkeys(node.inputs, index))
     uses.update(dict.fromkeys(values_of(graph.outputs), len(graph.nodes)))
     return uses
 

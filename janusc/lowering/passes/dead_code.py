@@ -34,7 +34,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from janusc.lowering.effects import is_droppable
-from janusc.lowering.ir import Arg, Graph, Node, Segment, Tup, Value, inputs_of, values_of
+from janusc.lowering.ir import Arg, Graph, Node, Segment, Tup, Value, values_of
 from janusc.lowering.rewrite import Fuel, keep_if_same, used_values
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ def _sweep(graph: Graph, fuel: Fuel, droppable: Callable[[Node], bool]) -> Graph
             trimmed = trim(node, used)
             if trimmed is not node and fuel.spend():
                 node = trimmed
-        used.update(inputs_of(node))
+        used.update(node.inputs)
         kept.append(node)
     return keep_if_same(graph, replace(graph, nodes=tuple(reversed(kept))))
 
@@ -132,7 +132,7 @@ def _live_slots(region: Graph, slots: dict[Value, int], live: set[int]) -> set[i
     pending = list(values_of(region.outputs[0]))
     for node in region.nodes:
         if not is_droppable(node):
-            pending.extend(inputs_of(node))
+            pending.extend(node.inputs)
     for i in live:
         pending.extend(values_of(region.outputs[1 + i]))
     while pending:
@@ -145,7 +145,7 @@ def _live_slots(region: Graph, slots: dict[Value, int], live: set[int]) -> set[i
             live.add(slot)
             pending.extend(values_of(region.outputs[1 + slot]))
         if value in makers:
-            pending.extend(inputs_of(makers[value]))
+            pending.extend(makers[value].inputs)
     return live
 
 

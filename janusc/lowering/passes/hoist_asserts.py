@@ -30,7 +30,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from janusc.lowering.effects import is_barrier, is_fixed
-from janusc.lowering.ir import Effect, Graph, Node, Segment, Value, inputs_of
+from janusc.lowering.ir import Effect, Graph, Node, Segment, Value
 from janusc.lowering.rewrite import Fuel, keep_if_same, rewrite_graph
 
 ASSERT_COST = {"empty": 3, "equals": 2, "length": 2, "absent": 2}
@@ -72,14 +72,14 @@ def _hoist(graph: Graph, fuel: Fuel) -> Graph:
 
 
 def _first_stretch(node: Node, earliest: dict[Value, int]) -> int:
-    return max((earliest[v] for v in inputs_of(node)), default=0)
+    return max((earliest[v] for v in node.inputs), default=0)
 
 
 def _move_inputs(graph: Graph, node: Node, stretch: int, place: list[int], makers: dict[Value, int]) -> None:
     """Put what a hoisted node depends on into its stretch at the latest."""
     pending = [node]
     while pending:
-        for value in inputs_of(pending.pop()):
+        for value in pending.pop().inputs:
             index = makers.get(value)
             if index is not None and place[index] > stretch:
                 place[index] = stretch
@@ -98,9 +98,9 @@ def _cheapest_first(graph: Graph, fuel: Fuel) -> Graph:
     cost: list[int] = []
     last_read: list[int] = []  # of what a node needs; -1 for a node that needs the parameters only
     for index, node in enumerate(graph.nodes):
-        cost.append(_own_cost(node) + sum(cost[i] for i in needs[index]))
+        cost.append(_own_cost(node) + sum(map(cost.__getitem__, needs[index])))
         own = index if node.op.effect is Effect.READ else -1
-        last_read.append(max([own, *(last_read[i] for i in needs[index])]))
+        last_read.append(max(own, *map(last_read.__getitem__, needs[index]), -1))
     asserts = [i for i, node in enumerate(graph.nodes) if node.op.effect is Effect.ASSERT]
     order = _with_needs(sorted(asserts, key=lambda i: (last_read[i], cost[i])), needs)
     order = _with_needs(range(len(needs)), needs, order)
@@ -135,9 +135,9 @@ def _needs(graph: Graph) -> list[list[int]]:
     checked: dict[Value, int] = {}
     needs: list[list[int]] = []
     for index, node in enumerate(graph.nodes):
-        before = {makers[v] for v in inputs_of(node) if v in makers}
+        before = {makers[v] for v in node.inputs if v in makers}
         is_assert = node.op.effect is Effect.ASSERT
-        subjects = _subjects(graph, inputs_of(node), makers) if is_assert else set(inputs_of(node))
+        subjects = _subjects(graph, node.inputs, makers) if is_assert else set(node.inputs)
         before.update(checked[v] for v in subjects if v in checked)
         if is_assert:
             checked.update(dict.fromkeys(subjects, index))
@@ -157,5 +157,5 @@ def _subjects(graph: Graph, inputs: Iterable[Value], makers: dict[Value, int]) -
         subjects.add(value)
         maker = graph.nodes[makers[value]] if value in makers else None
         if maker is not None and maker.op.name not in ("read.attr", "read.item"):
-            pending.extend(inputs_of(maker))
+            pending.extend(maker.inputs)
     return subjects

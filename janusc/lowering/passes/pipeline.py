@@ -55,7 +55,13 @@ class PassRecord:
     name: str
     seconds: float
     rewrites: int
-    nodes: int  # after the pass
+    chain: Chain  # after the pass
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there were left."""
+        segments = [s for s in self.chain.steps if isinstance(s, Segment)]
+        return sum(count_nodes(s.guards) + count_nodes(s.body) for s in segments)
 
 
 @dataclass(frozen=True)
@@ -98,12 +104,7 @@ def run_passes(chain: Chain, fuel: int | None = None, enabled: bool = True, dump
         chain = replace(chain, steps=steps)
         if EACH_IS_VERIFIED or item is PIPELINE[-1]:
             verify(chain)
-        records.append(PassRecord(item.name, time.perf_counter() - start, tank.spent - before, _size(chain)))
+        records.append(PassRecord(item.name, time.perf_counter() - start, tank.spent - before, chain))
         if dump is not None:
             dump(item.name, chain)
     return Optimised(chain, tuple(records))
-
-
-def _size(chain: Chain) -> int:
-    segments = [s for s in chain.steps if isinstance(s, Segment)]
-    return sum(count_nodes(s.guards) + count_nodes(s.body) for s in segments)

@@ -37,7 +37,6 @@ from janusc.lowering.ir import (
     Slc,
     Tup,
     Value,
-    inputs_of,
     values_of,
 )
 from janusc.lowering.rewrite import Fuel, keep_if_same, rewrite_graph, substitute, substitute_all
@@ -86,7 +85,7 @@ def exposed_values(graph: Graph) -> set[Value]:
     for node in reversed(graph.nodes):
         keeps = node.regions or node.op.effect not in HARMLESS or node.op.name == "build"
         if keeps or any(v in exposed and not is_immutable(v.type) for v in node.outputs):
-            exposed.update(inputs_of(node))
+            exposed.update(node.inputs)
     return exposed
 
 
@@ -119,6 +118,8 @@ def _key(node: Node) -> Hashable:
 
 def _arg_key(arg: Arg) -> Hashable:
     """``Const`` compares 1, 1.0 and True as equal; here they are not, nor are 0.0 and -0.0."""
+    if type(arg) is Value:
+        return arg
     if isinstance(arg, Const):
         return "const", type(arg.value), repr(arg.value)
     if isinstance(arg, (Tup, Lst)):
@@ -127,4 +128,4 @@ def _arg_key(arg: Arg) -> Hashable:
         return Dct, tuple(map(_arg_key, arg.keys)), tuple(map(_arg_key, arg.values))
     if isinstance(arg, Slc):
         return Slc, _arg_key(arg.lower), _arg_key(arg.upper), _arg_key(arg.step)
-    return arg  # a Value by identity, a Ref by name
+    return arg  # a Ref by name

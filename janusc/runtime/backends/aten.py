@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from janusc.lowering.ir import Graph, Node, Value, inputs_of
+from janusc.lowering.ir import Graph, Node, Value
 from janusc.runtime.backends.base import BACKENDS
 from janusc.runtime.blocks import Block
 
@@ -41,7 +41,7 @@ def reuse_buffers(graph: Graph, uses: Mapping[Value, int]) -> tuple[Node, ...]:
     Saves the allocation of a result, at the same bits; eager can't do it, since it does not know that the operand dies.
     """
     makers: set[Value] = set()
-    counts = Counter(v for node in graph.nodes for v in inputs_of(node))
+    counts = Counter(v for node in graph.nodes for v in node.inputs)
     nodes = []
     for index, node in enumerate(graph.nodes):
         if node.op.name == "torch" and node.target == "torch.relu" and not node.kwargs and len(node.args) == 1:
