@@ -13,6 +13,7 @@ from typing import Any
 
 import gast
 
+_HOLDERS = (gast.AST, list, tuple)
 FUNCTIONS = (gast.FunctionDef, gast.AsyncFunctionDef, gast.Lambda)
 COMPREHENSIONS = (gast.ListComp, gast.SetComp, gast.DictComp, gast.GeneratorExp)
 
@@ -110,16 +111,23 @@ def captures(node: Any) -> frozenset[str]:
 
 
 def _visit(node: Any, scope: _Scope) -> None:
-    if isinstance(node, (list, tuple)):
+    kind = type(node)
+    if kind is list or kind is tuple:
         for item in node:
             _visit(item, scope)
-    elif isinstance(node, gast.AST):
-        handler = _HANDLERS.get(type(node).__name__)
+    elif issubclass(kind, gast.AST):
+        handler = _HANDLERS.get(kind.__name__)
         if handler is not None:
             handler(node, scope)
         else:
-            for _, value in gast.iter_fields(node):
-                _visit(value, scope)
+            _visit_fields(node, scope)
+
+
+def _visit_fields(node: Any, scope: _Scope) -> None:
+    for field_name in node._fields:
+        value = getattr(node, field_name, None)
+        if isinstance(value, _HOLDERS):
+            _visit(value, scope)
 
 
 def _name(node: Any, scope: _Scope) -> None:
@@ -207,16 +215,14 @@ def _call(node: Any, scope: _Scope) -> None:
         for arg in node.args:
             if isinstance(arg, gast.GeneratorExp):
                 arg._jc_consumed = True
-    for _, value in gast.iter_fields(node):
-        _visit(value, scope)
+    _visit_fields(node, scope)
 
 
 def _loop(node: Any, scope: _Scope) -> None:
     stop = getattr(node, "_jc_stop", None)
     if stop is not None:  # the flag is read before every next item
         scope.loads.add(stop)
-    for _, value in gast.iter_fields(node):
-        _visit(value, scope)
+    _visit_fields(node, scope)
 
 
 def _import(node: Any, scope: _Scope) -> None:
@@ -235,8 +241,7 @@ def _match_name(node: Any, scope: _Scope) -> None:
     name = node.rest if isinstance(node, gast.MatchMapping) else node.name
     if name is not None:
         scope.stores.add(name)
-    for _, value in gast.iter_fields(node):
-        _visit(value, scope)
+    _visit_fields(node, scope)
 
 
 _HANDLERS: dict[str, Any] = {

@@ -12,11 +12,13 @@ from typing import Any
 import gast
 import torch
 
+from janusc.frontend import names
 from janusc.lowering import codes, examples, ops
 from janusc.lowering.abstract import (
     UNKNOWN,
     BoundV,
     DictV,
+    Frame,
     FunctionV,
     IterableV,
     Known,
@@ -34,7 +36,7 @@ from janusc.lowering.ir import Arg, Const, Value
 from janusc.lowering.kinds import ChoiceV, is_code, note_kinds
 from janusc.lowering.lowering import Lowering, Unconvertible, Unreached, expression, statement
 from janusc.lowering.operands import SCALARS, check_bound, escape, is_plain, realise, sample_type
-from janusc.lowering.store import own_dict, parts
+from janusc.lowering.store import is_leaf, own_dict, parts
 from janusc.sentinels import UNBOUND
 from janusc.types import ANY, TensorType
 
@@ -172,13 +174,18 @@ def _is_realisable(abstract: Any) -> bool:
     return not any(isinstance(p, (FunctionV, BoundV, IterableV)) for p in parts(abstract))
 
 
-def reachable(lo: Lowering, names: frozenset[str]) -> list[Any]:
-    """What the statements of a region may change: by name here, by closure, or as an own write."""
+def reachable(lo: Lowering, statements: Any) -> list[Any]:
+    """What the statements of a region may change of what is followed: by name here, by closure, or as an own write."""
     roots = [v for s, v in lo.store.items() if s[0] != "local"]
-    frame = lo.frame
+    frames = set()
+    frame: Frame | None = lo.frame
     while frame is not None:
-        roots += [lo.store[("local", frame.id, n)] for n in names if ("local", frame.id, n) in lo.store]
-        frame = frame.parent  # type: ignore[assignment]
+        frames.add(frame.id)
+        frame = frame.parent
+    held = [(s[2], v) for s, v in lo.store.items() if s[0] == "local" and s[1] in frames and not is_leaf(v)]
+    if held:
+        loaded = names.loads(statements)
+        roots += [v for name, v in held if name in loaded]
     return [r for r in roots if r is not Unbound]
 
 
@@ -186,9 +193,7 @@ def cond(
     lo: Lowering, node: Any, predicate: Sym, then: Callable[[], Any], orelse: Callable[[], Any], objects: bool = True
 ) -> Any:
     """A ``cond`` node with both sides in the graph; ``objects``: they may come out with different objects."""
-    from janusc.frontend import names
-
-    freeze_containers(lo, reachable(lo, names.loads([node] if not isinstance(node, list) else node)))
+    freeze_containers(lo, reachable(lo, node))
     before, last_frame, point = lo.store.snapshot(), lo.frames, lo.mark()
     sides: list[tuple[Region, dict[Any, Any], Any]] = []
     going = examples.outcomes(lo, predicate) if lo.worlds.active else {}

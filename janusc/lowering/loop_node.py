@@ -75,7 +75,7 @@ class Loop:
 
     def lower(self) -> None:
         lo, node = self.lo, self.node
-        freeze_containers(lo, reachable(lo, names.loads([node])))
+        freeze_containers(lo, reachable(lo, node))
         item: Any = None
         source: Arg = Const(None)
         if self.iterable is not None:

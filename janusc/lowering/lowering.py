@@ -17,7 +17,7 @@ from janusc.lowering import codes
 from janusc.lowering.abstract import DictV, Frame, ListV, Live, Sym, Unbound
 from janusc.lowering.builder import Builder
 from janusc.lowering.ir import Arg, Value
-from janusc.lowering.store import Slot, Store, parts
+from janusc.lowering.store import Slot, Store, is_leaf, parts
 from janusc.lowering.worlds import OUTSIDE, Worlds
 from janusc.registry import Registry
 from janusc.source import Span, span_of
@@ -198,7 +198,8 @@ class Lowering:
 
     def mark(self) -> tuple[Any, ...]:
         """A point of the walk that ``rewind`` returns to."""
-        followed = {id(p): p for v in self.store.values() for p in parts(v) if isinstance(p, (ListV, DictV))}
+        held = (v for v in self.store.values() if not is_leaf(v))
+        followed = {id(p): p for v in held for p in parts(v) if isinstance(p, (ListV, DictV))}
         contents = [(p, copy.copy(p.items), p.real) for p in followed.values()]
         place = self.frame, self.loop_depth, self.worlds.active, len(self.builder.assumed)
         state = dict(self.written), list(self.written_containers), dict(self.tuples), *place

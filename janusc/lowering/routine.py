@@ -17,7 +17,6 @@ from typing import Any, NoReturn
 import gast
 import torch
 
-from janusc.frontend import names
 from janusc.frontend.parse import ParsedFunction, site
 from janusc.lowering import codes, examples, ops
 from janusc.lowering.abstract import UNKNOWN, Frame, Known, Live, Sym, TupleV
@@ -177,7 +176,7 @@ def seen_from(lo: Lowering, frame: Frame) -> list[Any]:
     """What the body may change: what it names in the frames around it, and own writes."""
     outer, lo.frame = lo.frame, frame
     try:
-        return reachable(lo, names.loads(frame.parsed.body))
+        return reachable(lo, frame.parsed.body)
     finally:
         lo.frame = outer
 

@@ -15,13 +15,16 @@ from janusc.lowering.abstract import (
     DictV,
     FunctionV,
     IterableV,
+    Known,
     ListV,
+    Live,
     MethodV,
     PartsV,
     SliceV,
     SuperV,
     Sym,
     TupleV,
+    Unbound,
 )
 
 Slot = tuple[str, int, str]
@@ -59,8 +62,19 @@ def own_dict(obj: Any) -> dict[str, Any] | None:
     return state if type(state) is dict else None
 
 
+_LEAVES = frozenset((Sym, Known, Live))
+
+
+def is_leaf(abstract: Any) -> bool:
+    """Whether nothing is inside an abstract value; most are such."""
+    return type(abstract) in _LEAVES or abstract is Unbound
+
+
 def parts(abstract: Any) -> Iterator[Any]:
     """The abstract values inside one, itself first."""
+    if is_leaf(abstract):
+        yield abstract
+        return
     stack, seen = [abstract], set()
     while stack:
         item = stack.pop()
