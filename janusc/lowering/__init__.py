@@ -30,7 +30,9 @@ Files in reading order:
     kinds           what is done for each kind of a value
     lower_stmt      statements
     assign          targets: names, unpacking, attributes, items, del
-    branch          branches: one way under an assert, or both as a cond
+    truth           which way a test goes: certain, assumed under an assert, or neither
+    cond            both ways of a branch in the graph, and what the two sides leave joined
+    branch          if, conditional expressions, and, or, assert
     iterate         what a loop or a star runs over
     profiled        kinds that only the profile knows
     loop_node       a loop kept as a loop: what its body changes is carried

@@ -95,7 +95,7 @@ def _keep_their_values(items: ListV) -> bool:
 
 def quantified(lo: Lowering, node: Any, positive: bool) -> Any:
     """``any`` and ``all`` over a generator with effects: the loop ends at the item that decides."""
-    from janusc.lowering.branch import truth
+    from janusc.lowering.truth import truth
 
     negated = _at(gast.UnaryOp(op=gast.Not(), operand=node.elt), node.elt)
     found = _at(gast.Name(id=RESULT, ctx=gast.Store(), annotation=None, type_comment=None), node)

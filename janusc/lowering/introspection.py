@@ -128,9 +128,9 @@ def lower_callable(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any
 
 @builtin(getattr)
 def lower_getattr(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    from janusc.lowering.branch import concretise
     from janusc.lowering.lower_attr import get_attribute
     from janusc.lowering.lowering import Unconvertible
+    from janusc.lowering.truth import concretise
 
     if isinstance(args[1], Sym):
         args = [args[0], concretise(lo, args[1]), *args[2:]]

@@ -203,8 +203,8 @@ def module_children(lo: Lowering, owner: Live) -> tuple[list[str], list[Any]]:
 
 def parameter_items(lo: Lowering, owner: Live) -> list[Any]:
     """The parameters of a ParameterList, under a guard on their number."""
-    from janusc.lowering.branch import concretise
     from janusc.lowering.lower_attr import live_attribute
+    from janusc.lowering.truth import concretise
 
     concretise(lo, live_attribute(lo, owner, "_size"))
     return [live_attribute(lo, owner, str(i)) for i in range(len(owner.sample))]

@@ -158,7 +158,7 @@ def by_kind(lo: Lowering, owner: Sym, name: str, use: Callable[[Any], Any], give
 
 
 def freeze(lo: Lowering, given: Any) -> None:
-    from janusc.lowering.branch import freeze_containers
+    from janusc.lowering.cond import freeze_containers
 
     freeze_containers(lo, given)
 
@@ -168,7 +168,7 @@ def _has(example: Any, name: str) -> bool:
 
 
 def _chain(lo: Lowering, owner: Sym, kinds: list[tuple[type, Any]], use: Callable[[Any], Any]) -> Any:
-    from janusc.lowering.branch import cond
+    from janusc.lowering.cond import cond
 
     (cls, example), *rest = kinds
     if not rest:
@@ -210,7 +210,7 @@ def is_code(lo: Lowering, abstract: Any) -> bool:
 
 def choose(lo: Lowering, choice: ChoiceV | PickV, use: Callable[[Any], Any], given: Any = ()) -> Any:
     """``use`` of one object or another, with what is ``given``."""
-    from janusc.lowering.branch import cond
+    from janusc.lowering.cond import cond
 
     freeze(lo, given)
     if isinstance(choice, PickV):
@@ -219,7 +219,7 @@ def choose(lo: Lowering, choice: ChoiceV | PickV, use: Callable[[Any], Any], giv
 
 
 def _pick(lo: Lowering, key: Sym, options: list[tuple[Any, Any]], use: Callable[[Any], Any]) -> Any:
-    from janusc.lowering.branch import cond
+    from janusc.lowering.cond import cond
     from janusc.lowering.lower_compare import compare
 
     (name, part), *rest = options

@@ -17,16 +17,8 @@ from janusc.frontend import names
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, IterableV, Known, Live, Sym, TupleV, Unbound
 from janusc.lowering.assign import assign
-from janusc.lowering.branch import (
-    freeze_containers,
-    item_kinds,
-    kind_of,
-    merged_kind,
-    reachable,
-    sample_kinds,
-    truth,
-)
 from janusc.lowering.builder import Region
+from janusc.lowering.cond import freeze_containers, item_kinds, kind_of, merged_kind, reachable, sample_kinds
 from janusc.lowering.examples import enter_items, has_examples
 from janusc.lowering.ir import Arg, Const, Tup, Value
 from janusc.lowering.iterate import item_sample, live_sequence
@@ -37,6 +29,7 @@ from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS, escape, sample_type, sym, typed_item
 from janusc.lowering.profiled import expect_parts
+from janusc.lowering.truth import truth
 from janusc.sentinels import UNBOUND
 from janusc.typeinfer.instrument import item_site
 from janusc.types import ANY, HostType, TensorType, Type
@@ -129,9 +122,9 @@ class Loop:
     def add(self, slot: Any) -> None:
         initial = self.lo.fetch(slot)
         if initial is Unbound and slot[0] != "local":
-            from janusc.lowering.branch import _before
+            from janusc.lowering.cond import held_before
 
-            initial = _before(self.lo, slot, {})
+            initial = held_before(self.lo, slot, {})
         if isinstance(initial, Sym) and initial.value in self.lo.open:
             initial = self.lo.lifted(initial.value)
         carried = Carried(slot, initial, None, UNKNOWN)
@@ -311,7 +304,7 @@ class Loop:
             if isinstance(flag, bool):
                 result = Known(False) if flag else proceed()
             else:
-                from janusc.lowering.branch import cond
+                from janusc.lowering.cond import cond
 
                 result = cond(
                     lo, [self.node.test] if self.iterable is None else [], flag, lambda: Known(False), proceed

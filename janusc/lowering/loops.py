@@ -12,10 +12,6 @@ import torch
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.assign import assign
-from janusc.lowering.branch import (
-    test_site,
-    truth,
-)
 from janusc.lowering.ir import Const
 from janusc.lowering.iterate import UNROLL_BUDGET, static_items, unpack
 from janusc.lowering.loop_node import Loop
@@ -24,6 +20,7 @@ from janusc.lowering.lower_state import note_read
 from janusc.lowering.lowering import Lowering, Unconvertible, Unreached, statement
 from janusc.lowering.operands import emit
 from janusc.lowering.store import parts
+from janusc.lowering.truth import test_site, truth
 
 _FEW = 4
 
@@ -178,7 +175,7 @@ def unroll(lo: Lowering, node: Any, items: list[Any], stop: str | None) -> None:
 
 def run_rest(lo: Lowering, node: Any, flag: Any, rest: Callable[[], None]) -> None:
     """The remaining iterations, unless the flag says that the loop has ended."""
-    from janusc.lowering.branch import cond
+    from janusc.lowering.cond import cond
 
     cond(lo, [node], flag, lambda: None, rest)
 

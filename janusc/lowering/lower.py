@@ -15,6 +15,7 @@ from janusc.diagnostics import Refusal
 from janusc.frontend.parse import ParsedFunction
 from janusc.lowering import (  # noqa: F401  (each registers its constructs)
     assign,
+    branch,
     codes,
     comprehension,
     introspection,

@@ -321,7 +321,7 @@ def lower_dict(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 def _quantifier(positive: bool) -> Callable[[Lowering, list[Any], dict[str, Any]], Any]:
     def lower(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        from janusc.lowering.branch import truth
+        from janusc.lowering.truth import truth
 
         items = static_items(lo, args[0])
         if items is None:

@@ -78,9 +78,9 @@ def identical(lo: Lowering, left: Any, right: Any) -> bool | None:
 
 def user_comparison(lo: Lowering, name: str, left: Live, right: Any) -> Any:
     """A comparison defined by a user's class: its method is inlined, unless the other side has a say."""
-    from janusc.lowering.branch import truth
     from janusc.lowering.classes import class_lookup, special_method
     from janusc.lowering.lower_call import call
+    from janusc.lowering.truth import truth
 
     cls = type(left.sample)
     if class_lookup(cls, _DUNDER[name]) is getattr(object, _DUNDER[name]):

@@ -12,7 +12,6 @@ import gast
 
 from janusc.lowering import codes
 from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, TupleV
-from janusc.lowering.branch import decide, truth
 from janusc.lowering.classes import class_lookup
 from janusc.lowering.introspection import lower_isinstance
 from janusc.lowering.iterate import static_items
@@ -24,6 +23,7 @@ from janusc.lowering.lower_state import check_once, raw_attr, store_name
 from janusc.lowering.lowering import Lowering, statement
 from janusc.lowering.membership import membership
 from janusc.lowering.operands import HOST_VALUES, exact_type
+from janusc.lowering.truth import decide, truth
 
 _MATCHED_WHOLE = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
 _Captures = list[tuple[str, Any]]

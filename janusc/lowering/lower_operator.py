@@ -194,7 +194,7 @@ def _guess(operands: tuple[Any, ...]) -> Any:
 
 @expression(gast.UnaryOp)
 def lower_unary(lo: Lowering, node: Any) -> Any:
-    from janusc.lowering.branch import truth
+    from janusc.lowering.truth import truth
 
     value = lo.expr(node.operand)
     if isinstance(node.op, gast.Not):
@@ -227,9 +227,9 @@ def lower_subscript(lo: Lowering, node: Any) -> Any:
 
 
 def get_item(lo: Lowering, owner: Any, key: Any) -> Any:
-    from janusc.lowering.branch import concretise
     from janusc.lowering.lower_expr import literal_key
     from janusc.lowering.parts import holds_code, pick_part
+    from janusc.lowering.truth import concretise
 
     if isinstance(owner, PartsV):
         return pick_part(lo, owner.cls, owner.items, key)
@@ -304,11 +304,11 @@ def runtime_item(lo: Lowering, owner: Any, key: Any) -> Any:
 
 def live_item(lo: Lowering, owner: Live, key: Any) -> Any:
     """An item of an existing list, tuple, dict or module container, by path where the key is fixed."""
-    from janusc.lowering.branch import concretise
     from janusc.lowering.classes import MODULE_CONTAINERS, is_sequence, keeps_method, special_method
     from janusc.lowering.lower_call import call
     from janusc.lowering.lower_expr import literal_key
     from janusc.lowering.operands import typed_item
+    from janusc.lowering.truth import concretise
 
     sample = owner.sample
     if type(sample) is not dict and not is_sequence(lo, owner, "__getitem__"):

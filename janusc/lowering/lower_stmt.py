@@ -13,13 +13,13 @@ import torch
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import BoundV, Known, Live, Sym, Unbound
 from janusc.lowering.assign import assign
-from janusc.lowering.branch import concretise
 from janusc.lowering.classes import class_function, class_lookup
 from janusc.lowering.ir import Arg, Value
 from janusc.lowering.lower_state import read
 from janusc.lowering.lowering import Lowering, statement
 from janusc.lowering.operands import arg
 from janusc.lowering.store import map_abstract, parts
+from janusc.lowering.truth import concretise
 from janusc.typeinfer import callees
 
 _GRAD_MODES = {torch.no_grad: False, torch.enable_grad: True, torch.inference_mode: False}

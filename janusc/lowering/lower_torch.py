@@ -96,7 +96,7 @@ def protect_all(lo: Lowering, written: list[Any], operands: list[Any]) -> None:
 
 def flag_truth(lo: Lowering, flag: Any) -> bool:
     """Whether an ``inplace`` argument is true: a fact that the graph rests on."""
-    from janusc.lowering.branch import concretise
+    from janusc.lowering.truth import concretise
 
     if isinstance(flag, Sym):
         flag = concretise(lo, flag)

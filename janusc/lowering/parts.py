@@ -33,8 +33,8 @@ _PLAIN_CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.Paramete
 
 def module_item(lo: Lowering, owner: Live, key: Any) -> Any:
     """``ModuleList[i]``, ``Sequential[i]``, ``ModuleDict[k]``, ``ParameterList[i]``."""
-    from janusc.lowering.branch import concretise
     from janusc.lowering.iterate import module_children, parameter_items
+    from janusc.lowering.truth import concretise
 
     if issubclass(type(owner.sample), torch.nn.ParameterList):
         names: list[str] = []
@@ -51,7 +51,7 @@ def module_item(lo: Lowering, owner: Live, key: Any) -> Any:
 
 def pick_part(lo: Lowering, cls: type, items: tuple[Any, ...], key: Any) -> Any:
     """One of the parts of a module container, or a slice of them, which is a new container."""
-    from janusc.lowering.branch import concretise
+    from janusc.lowering.truth import concretise
 
     if isinstance(key, SliceV):
         bounds = [concretise(lo, b) if isinstance(b, Sym) else b for b in (key.lower, key.upper, key.step)]

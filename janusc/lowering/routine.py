@@ -20,9 +20,9 @@ import torch
 from janusc.frontend.parse import ParsedFunction, site
 from janusc.lowering import codes, examples, ops
 from janusc.lowering.abstract import UNKNOWN, Frame, Known, Live, Sym, TupleV
-from janusc.lowering.branch import freeze_containers, kind_of, reachable
 from janusc.lowering.builder import Region
 from janusc.lowering.classes import class_lookup
+from janusc.lowering.cond import freeze_containers, kind_of, reachable
 from janusc.lowering.effects import acts
 from janusc.lowering.ir import Arg, Graph, Node, Value, walk
 from janusc.lowering.lower_state import check_once

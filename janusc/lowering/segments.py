@@ -34,7 +34,8 @@ from janusc.lowering.abstract import (
     TupleV,
     Unbound,
 )
-from janusc.lowering.branch import cond, decide, specialise, truth
+from janusc.lowering.branch import specialise
+from janusc.lowering.cond import cond
 from janusc.lowering.ir import FUNCTION, Arg, Chain, Const, Graph, HostRange, Mark, Segment, Step
 from janusc.lowering.live_ins import after_host, assigned_types, carry_over
 from janusc.lowering.lower_autograd import check_sources
@@ -44,6 +45,7 @@ from janusc.lowering.lowering import Lowering, Unconvertible
 from janusc.lowering.operands import SCALARS, arg, declared_type, escape, lift, realise
 from janusc.lowering.routine import Recursive, call_routine, invariants, is_seen_recursive
 from janusc.lowering.store import parts
+from janusc.lowering.truth import decide, truth
 from janusc.lowering.worlds import OUTSIDE
 from janusc.lowering.worth import hands_on_tensor, is_worth
 from janusc.types import ANY, HostType
