@@ -233,12 +233,12 @@ JC205: a class definition inside a function is not converted
 """,
     ),
     "JC206": (
-        "del x[0]\n",
+        "del x.y\n",
         """
-JC206: a del statement of something else than a name is not converted
+JC206: a del statement of something else than names and items is not converted
   at <program>:1
-    del x[0]
-    ^^^^^^^^
+    del x.y
+    ^^^^^^^
   effect: this statement runs as ordinary Python between two graphs; results unaffected
 """,
     ),

@@ -146,7 +146,7 @@ JC318: operator add on objects
   effect: this statement runs eagerly; results unaffected
 """,
     "JC319": """
-JC319: a subscript of a deque
+JC319: a subscript of a array
   at programs.py:+3
     return y * weights[0]
                ^^^^^^^^^^
@@ -218,10 +218,10 @@ JC328: out= may resize its tensor
   effect: this statement runs eagerly; results unaffected
 """,
     "JC329": """
-JC329: method add of a set
+JC329: method popitem of a dict
   at programs.py:+3
-    numbers.add(3)
-    ^^^^^^^^^^^^^^
+    numbers.popitem()
+    ^^^^^^^^^^^^^^^^^
   effect: this statement runs eagerly; results unaffected
 """,
     "JC330": """
@@ -232,10 +232,10 @@ JC330: print to a file, or with a flush
   effect: this statement runs eagerly; results unaffected
 """,
     "JC331": """
-JC331: a set comprehension
+JC331: a generator expression that is kept
   at programs.py:+3
-    return y, {n + 1 for n in (1, 2)}
-              ^^^^^^^^^^^^^^^^^^^^^^^
+    return y, frozenset(n + 1 for n in (1, 2))
+              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
   effect: this statement runs eagerly; results unaffected
 """,
     "JC332": """

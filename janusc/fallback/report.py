@@ -190,6 +190,7 @@ _IN_WORDS = {
     "plain_write": "the change in place leaves no history",
     "leaves": "these tensors have no history and no hooks",
     "tensor": "the items are tensors",
+    "unsaved": "what is changed is nothing else that is read",
     "type": "the items are of one type",
 }
 

@@ -76,13 +76,13 @@ _register("eager", "JC211", "Await AsyncFor AsyncWith", "asynchronous code")
 _register("eager", "JC212", "Yield YieldFrom", "a generator's yield")
 _register("eager", "JC213", "Module Interactive Expression FunctionType TypeIgnore", "a whole module")
 
-DELETE_PART = define("JC206", "a del statement of something else than a name (host)")
+DELETE_PART = define("JC206", "a del statement of something else than names and items (host)")
 
 
 def entry_of(node: Any) -> Entry:
     """The entry for a node, looking at its form where the kind alone doesn't decide."""
-    if isinstance(node, gast.Delete) and not all(isinstance(target, gast.Name) for target in node.targets):
-        return Entry("host", DELETE_PART, "a del statement of something else than a name")
+    if isinstance(node, gast.Delete) and not all(isinstance(t, (gast.Name, gast.Subscript)) for t in node.targets):
+        return Entry("host", DELETE_PART, "a del statement of something else than names and items")
     if isinstance(node, gast.comprehension) and node.is_async:
         return LANGUAGE["AsyncFor"]
     return LANGUAGE[type(node).__name__]

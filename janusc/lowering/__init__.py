@@ -21,6 +21,7 @@ Files in reading order:
     store           locals, and own writes until they reach the real objects
     namespaces      dictionaries that hold attributes or globals
     apart           objects that must not have become one, in few guards
+    containers      sets, deques, counters and the like: what their methods do
     inert           fixed objects that may be computed with early
     operands        between abstract values and what stands in the graph
     codes           the diagnostics: what can keep a statement out of a graph
@@ -58,6 +59,7 @@ Files in reading order:
     lower_autograd  gradients taken inside the graph
     parts           module containers: their parts, slices of them, and calls of such slices
     lower_method    methods of tensors, host values and containers
+    lower_container sets, deques, counters and the like, as real objects
     lower_match     match statements, decided by what the subject is
     split           an opaque call taken out of its statement, so that the rest of it can be converted
     live_ins        what a segment knows of its locals after ordinary Python has run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,6 +10,7 @@ import gast
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import DictV, Known, ListV, Live, Sym, Unbound
+from janusc.lowering.containers import KINDS, MAPPINGS
 from janusc.lowering.ir import Arg
 from janusc.lowering.iterate import static_items, unpack
 from janusc.lowering.keys import check_key
@@ -17,9 +19,9 @@ from janusc.lowering.lower_expr import literal_key
 from janusc.lowering.lower_operator import BINARY, binary, check_index, get_item, is_container, refuse_deciding_keys
 from janusc.lowering.lower_state import find_slot, load, note_read, store_name
 from janusc.lowering.lowering import Lowering, statement
-from janusc.lowering.mutation import save_container, write_tensor
+from janusc.lowering.mutation import change, refuse_foreign, save_container, write_tensor
 from janusc.lowering.namespaces import note_key
-from janusc.lowering.operands import arg, escape, exact_type
+from janusc.lowering.operands import arg, escape, exact_type, is_plain
 from janusc.lowering.profiled import expect_parts
 from janusc.lowering.store import holds
 from janusc.types import ANY
@@ -93,13 +95,12 @@ def set_item(lo: Lowering, owner: Any, key: Any, value: Any) -> None:
     elif isinstance(owner, Sym) and owner.is_tensor:
         check_index(lo, owner, key)
         write_tensor(lo, ops.OPERATOR_WRITE, "setitem", owner, (arg(lo, key), arg(lo, value)), [value, key], outputs=0)
-    elif isinstance(owner, (ListV, DictV)) or (isinstance(owner, Sym) and owner.pytype in (list, dict)):
+    elif isinstance(owner, (ListV, DictV)) or (isinstance(owner, Sym) and owner.pytype in (list, dict, *KINDS)):
         target = owner if isinstance(owner, Sym) else real_of(lo, owner)
-        if target.pytype is dict:
+        if target.pytype in (dict, *MAPPINGS):
             check_key(lo, key)
-        if not target.fresh:
-            lo.written_lists.append(target)
-            save_container(lo, target.value, target.pytype)
+            refuse_foreign(lo, target, value)
+        change(lo, target)
         _emit_set(lo, target.value, key, value)
     elif isinstance(owner, Live) and type(owner.sample) in (list, dict):
         if type(owner.sample) is dict:
@@ -123,10 +124,10 @@ def _emit_set(lo: Lowering, owner: Any, key: Any, value: Any) -> None:
     lo.builder.emit(ops.OPERATOR_WRITE, "setitem", args, (), (), lo.span())
 
 
-def write_container(lo: Lowering, owner: Live, key: Any = None) -> None:
+def write_container(lo: Lowering, owner: Live, key: Any = None, method: str = "") -> None:
     """Prepare an existing list or dict for being changed at once: saved for rollback, read at run time from here on.
 
-    ``key`` is the one that is set, where it is only one.
+    ``key`` is the one that is set, where it is only one, and ``method`` what changes it.
     """
     kind = type(owner.sample)
     refuse_deciding_keys(lo, owner)
@@ -135,7 +136,7 @@ def write_container(lo: Lowering, owner: Live, key: Any = None) -> None:
     note_key(lo, owner, key)
     lo.written.setdefault(slot, owner)
     lo.written_containers.append(owner)
-    save_container(lo, owner.value, kind)
+    save_container(lo, owner.value, kind, method)
 
 
 # ---- augmented assignment
@@ -160,6 +161,15 @@ def lower_augmented(lo: Lowering, node: Any) -> None:
         raise lo.refuse(codes.SYNTAX, "augmented assignment here")
 
 
+_IN_PLACE: dict[tuple[type | None, str], str] = {
+    (set, "or_"): "update",
+    (set, "and_"): "intersection_update",
+    (set, "sub"): "difference_update",
+    (set, "xor"): "symmetric_difference_update",
+    (deque, "add"): "extend",
+}
+
+
 def augmented(lo: Lowering, name: str, held: Any, value: Any) -> Any:
     """``held op= value``: in place on tensors and lists, a new value for everything immutable."""
     if isinstance(held, Sym) and held.is_tensor:
@@ -172,6 +182,13 @@ def augmented(lo: Lowering, name: str, held: Any, value: Any) -> Any:
         from janusc.lowering.lower_method import real_method
 
         real_method(lo, held, "extend", [value])
+        return held
+    if isinstance(held, Sym) and (held.pytype, name) in _IN_PLACE:
+        from janusc.lowering.lower_container import container_method
+
+        if held.pytype is set and exact_type(value) is not set:
+            raise lo.refuse(codes.OPERATOR, "augmented assignment of something else than a set to a set")
+        container_method(lo, held, _IN_PLACE[held.pytype, name], [value], {})
         return held
     if isinstance(held, (Live, ListV, DictV)) or (
         isinstance(held, Sym) and is_container(held) and held.pytype is not tuple
@@ -200,9 +217,36 @@ def in_place(name: str) -> str:
 @statement(gast.Delete)
 def lower_delete(lo: Lowering, node: Any) -> None:
     for target in node.targets:
+        if isinstance(target, gast.Subscript):
+            delete_item(lo, lo.expr(target.value), lo.expr(target.slice))
+            continue
         slot = find_slot(lo, target.id) if isinstance(target, gast.Name) else None
         if slot is None or lo.fetch(slot) is Unbound:
             raise lo.refuse(codes.DELETION, "del of something else than a local variable")
         held = lo.store.pop(slot)
         if isinstance(held, Sym) and held.maybe_unbound:
             raise lo.refuse(codes.DELETION, "del of a variable that may be unbound")
+
+
+def delete_item(lo: Lowering, owner: Any, key: Any) -> None:
+    """``del owner[key]`` of a list, deque or dictionary."""
+    kind = exact_type(owner)
+    if kind in (dict, *MAPPINGS):
+        check_key(lo, key)
+    elif kind is list or kind is deque:
+        if not is_plain(key):
+            raise lo.refuse(codes.DELETION, "del of an item that an object picks")
+    else:
+        raise lo.refuse(codes.DELETION, "del of an item of something else than a list or dictionary")
+    if isinstance(owner, DictV) and owner.real is None and isinstance(key, Known):
+        if owner.items.pop(literal_key(lo, key), None) is None:
+            raise lo.refuse(codes.RAISES, f"KeyError: {key.value!r}")
+        return
+    if isinstance(owner, Live):
+        write_container(lo, owner, key)
+        held = owner.value
+    else:
+        target = owner if isinstance(owner, Sym) else real_of(lo, owner)
+        change(lo, target)
+        held = target.value
+    lo.builder.emit(ops.OPERATOR_WRITE, "delitem", (held, escape(lo, key)), (), (), lo.span())

@@ -119,8 +119,8 @@ class Builder:
         ``retractable``: it goes with what was lowered under it, also as a guard.
         """
         node = Node(ops.ASSERT, kind, args, (("site", Const(site)),), (), (), span)
-        # the grad mode that a write meets is that of its place
-        early = self.is_early(*args) and (kind != "plain_write" or self.top_level)
+        # the grad mode that a write meets is that of its place, and what was saved is known at the end
+        early = self.is_early(*args) and (kind != "plain_write" or self.top_level) and kind != "unsaved"
         (self.guards if early else self.regions[-1].nodes).append(node)
         if early and retractable:
             self.assumed.append(node)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from typing import Any
 
 import gast
 
 from janusc.frontend import names
 from janusc.lowering import codes
-from janusc.lowering.abstract import DictV, Frame, FunctionV, Known, ListV, Sym, Unbound
+from janusc.lowering.abstract import DictV, Frame, FunctionV, Known, ListV, MethodV, Sym, Unbound
 from janusc.lowering.assign import set_item
 from janusc.lowering.effects import acts
 from janusc.lowering.lowering import Lowering, expression, statement
+from janusc.lowering.operands import exact_type
 from janusc.lowering.store import parts
 
 RESULT = "_jc_result"
-_CONSUMERS = (sum, tuple, list, min, max, any, all, sorted, set)
+_CONSUMERS = (sum, tuple, list, min, max, any, all, sorted, set, deque, Counter)
 
 
 @expression(gast.ListComp)
@@ -43,7 +45,9 @@ def lower_entry(lo: Lowering, node: Any) -> None:
 
 @expression(gast.SetComp)
 def lower_set_comp(lo: Lowering, node: Any) -> Any:
-    raise lo.refuse(codes.COMPREHENSION, "a set comprehension")
+    from janusc.lowering.lower_container import made
+
+    return collect(lo, node, made(lo, set, ()), _call(node, "add", [node.elt]))
 
 
 @expression(gast.GeneratorExp)
@@ -68,6 +72,28 @@ def consume(lo: Lowering, function: Any, node: Any) -> Any:
     rest = [lo.expr(a) for a in node.args[1:]]
     keywords = {k.arg: lo.expr(k.value) for k in node.keywords}
     return call(lo, Known(function), [items, *rest], keywords)
+
+
+_TAKES_IN: dict[tuple[type, str], str] = {
+    (list, "extend"): "append",
+    (deque, "extend"): "append",
+    (deque, "extendleft"): "appendleft",
+    (set, "update"): "add",
+}
+
+
+def take_in(lo: Lowering, method: MethodV, generator: Any) -> Any:
+    """``queue.extend(x for x in xs)`` takes in one item after the other, and ``join`` makes a list first."""
+    from janusc.lowering.lower_call import call
+
+    if method.name == "join" and exact_type(method.owner) is str:
+        items = collect(lo, generator, ListV([]), _call(generator, "append", [generator.elt]))
+        return call(lo, method, [items], {})
+    step = _TAKES_IN.get((exact_type(method.owner) or object, method.name))
+    if step is None:
+        raise lo.refuse(codes.COMPREHENSION, "a generator expression that is kept")
+    collect(lo, generator, method.owner, _call(generator, step, [generator.elt]))
+    return Known(None)
 
 
 def changes(lo: Lowering, point: tuple[Any, ...], generator: Any) -> bool:

@@ -11,6 +11,7 @@ import torch
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, PartsV, Sym, TupleV
 from janusc.lowering.classes import MODULE_CONTAINERS, is_sequence, keeps_method
+from janusc.lowering.containers import KINDS
 from janusc.lowering.examples import derive
 from janusc.lowering.inert import is_plain_enum
 from janusc.lowering.ir import Const
@@ -66,7 +67,7 @@ def varies(lo: Lowering, owner: Live, site: str, objects: bool = False) -> bool:
 
 
 _PLAIN_ITEMS = (torch.Tensor, int, float, bool, str)
-_REPEATABLE = (list, tuple, dict, set, frozenset, str, bytes, range, torch.Size, torch.Tensor)
+_REPEATABLE = (list, tuple, dict, frozenset, str, bytes, range, torch.Size, torch.Tensor, *KINDS)
 
 
 ITERATORS: tuple[type, ...] = (

@@ -16,6 +16,7 @@ import torch
 from janusc.lowering import codes, examples, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, TupleV, Unbound
 from janusc.lowering.classes import MISSING, class_lookup
+from janusc.lowering.containers import KINDS as CONTAINERS
 from janusc.lowering.ir import Arg, Tup, Value
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering
@@ -59,7 +60,7 @@ def samples_of(lo: Lowering, abstract: Any) -> list[Any] | None:
     if abstract.pytype is None:
         held = examples.of(lo, abstract).values() or lo.worlds.examples.get(abstract.value, {}).values()
         return list(held) or None
-    if abstract.pytype in (list, dict, tuple):
+    if abstract.pytype in (list, dict, tuple, *CONTAINERS):
         return [abstract.pytype()]
     return None if abstract.sample is UNKNOWN else [abstract.sample]
 

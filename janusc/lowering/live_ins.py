@@ -9,13 +9,14 @@ import gast
 from janusc.frontend import parse
 from janusc.frontend.parse import ParsedFunction
 from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, TupleV
+from janusc.lowering.containers import KINDS
 from janusc.lowering.iterate import ITERATORS
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS, is_code_like, lift, sample_type, sym
 from janusc.types import HostType, TensorType, TupleType, Type, join_all, type_name
 
-_KINDS = {type_name(cls): cls for cls in (list, dict, *ITERATORS)}
+_KINDS = {type_name(cls): cls for cls in (list, dict, *KINDS, *ITERATORS)}
 
 
 def after_host(lo: Lowering, name: str, seen: Type | None) -> Any:

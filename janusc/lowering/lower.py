@@ -22,6 +22,7 @@ from janusc.lowering import (  # noqa: F401  (each registers its constructs)
     loops,
     lower_call,
     lower_compare,
+    lower_container,
     lower_expr,
     lower_operator,
     lower_random,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import types as pytypes
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,7 @@ from janusc.lowering.classes import (
     is_named_tuple,
     overrides,
 )
+from janusc.lowering.containers import KINDS as CONTAINERS
 from janusc.lowering.inert import is_plain_enum
 from janusc.lowering.ir import Const
 from janusc.lowering.kinds import ChoiceV, PickV, by_kind, choose, has_kinds
@@ -88,9 +90,11 @@ def symbolic_attribute(lo: Lowering, owner: Sym, name: str) -> Any:
         if torch_table.is_tensor_method(name) or name == "requires_grad_":
             return MethodV(owner, name)
         raise lo.refuse(codes.ATTRIBUTE, f"tensor attribute {name}")
-    if owner.pytype is not None and (owner.pytype in HOST_VALUES or owner.pytype in (list, dict, set, tuple)):
+    if owner.pytype is not None and (owner.pytype in HOST_VALUES or owner.pytype in (list, dict, tuple, *CONTAINERS)):
         if callable(getattr(owner.pytype, name, None)):
             return MethodV(owner, name)
+        if owner.pytype is deque and name == "maxlen":
+            return emit(lo, ops.READ_ATTR, name, (owner.value,), UNKNOWN)
     if isinstance(owner.sample, tuple) and hasattr(type(owner.sample), "_fields") or _is_struct(owner.sample):
         sample = getattr(owner.sample, name, UNKNOWN)  # results such as (values, indices)
         return emit(lo, ops.ATTRIBUTE, name, (owner.value,), sample, fresh=owner.fresh)

@@ -18,6 +18,7 @@ from janusc.lowering.abstract import (
     Known,
     ListV,
     Live,
+    MethodV,
     PartsV,
     Sym,
     TupleV,
@@ -25,13 +26,14 @@ from janusc.lowering.abstract import (
 from janusc.lowering.classes import (
     special_method,
 )
+from janusc.lowering.containers import KINDS, MAPPINGS
 from janusc.lowering.inert import is_inert
 from janusc.lowering.iterate import item_sample, live_sequence, module_children, parameter_items, static_items, varies
 from janusc.lowering.lower_expr import _check_formattable
 from janusc.lowering.lower_operator import binary, computed, is_mutated, refuse_raising
 from janusc.lowering.lower_state import note_read
 from janusc.lowering.lowering import Lowering
-from janusc.lowering.operands import HOST_VALUES, arg, emit, exact_type, is_plain, is_stable, sample_of
+from janusc.lowering.operands import HOST_VALUES, aged, arg, emit, exact_type, is_plain, is_stable, sample_of
 from janusc.lowering.order import foremost_item, sorted_items
 from janusc.ordering import PLAIN_QUERY
 from janusc.registry import Registry
@@ -59,9 +61,11 @@ def builtin(*functions: Any) -> Callable[[Any], Any]:
 
 def call_special(lo: Lowering, function: Any, node: Any) -> Any:
     """Calls whose arguments are not simply evaluated: ``super`` written out, consumers of a generator expression."""
-    from janusc.lowering.comprehension import consume
+    from janusc.lowering.comprehension import consume, take_in
     from janusc.lowering.lower_call import call_super
 
+    if isinstance(function, MethodV) and len(node.args) == 1 and isinstance(node.args[0], gast.GeneratorExp):
+        return None if node.keywords else take_in(lo, function, node.args[0])
     if not isinstance(function, Known):
         return None
     if function.value is super and len(node.args) == 2:
@@ -115,6 +119,9 @@ def pure(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -
             args = items
             if len(args) == 1:
                 return args[0]
+        elif exact_type(args[0]) in KINDS and isinstance(args[0], Sym) and not kwargs:
+            check_plain_items(lo, args[0], function)
+            return Sym(emit(lo, ops.BUILTIN_READ, function.__name__, (arg(lo, args[0]),), UNKNOWN).value, plain=True)
     for a in [*args, *kwargs.values()]:
         if not (is_plain(a) or isinstance(a, (ListV, DictV)) or (isinstance(a, Sym) and a.pytype in (list, dict))):
             raise lo.refuse_call(codes.OPAQUE_CALL, f"{function.__name__} of an object")
@@ -158,7 +165,7 @@ def summed(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """``sum``: the same additions in the same order."""
     start = args[1] if len(args) > 1 else kwargs.get("start", Known(0))
     items = static_items(lo, args[0], lo.node)
-    if items is None and isinstance(args[0], Live):
+    if items is None and (isinstance(args[0], Live) or exact_type(args[0]) in KINDS):
         return summed_at_run_time(lo, args[0], start)
     if items is None:
         if not isinstance(args[0], (Sym, ListV)):
@@ -176,16 +183,24 @@ def summed(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return total
 
 
-def summed_at_run_time(lo: Lowering, items: Live, start: Any) -> Any:
+def summed_at_run_time(lo: Lowering, items: Live | Sym, start: Any) -> Any:
     """The sum of an existing list of any length: of numbers and tensors, or it is for Python to make."""
-    note_read(lo, ("content", id(items.sample), ""), items)
-    site = lo.site(lo.node, "items")
-    if lo.profile.is_refuted(site) or not is_plain(start):
+    if not is_plain(start):
         raise lo.refuse_call(codes.OPAQUE_CALL, "sum of objects")
-    plain = emit(lo, ops.BUILTIN_READ, PLAIN_QUERY, (items.value,), True)
-    lo.check("true", (plain.value,), site, lo.span())
+    check_plain_items(lo, items, sum)
     total = emit(lo, ops.BUILTIN_READ, "sum", (items.value, arg(lo, start)), UNKNOWN)
     return Sym(total.value, UNKNOWN, plain=True)
+
+
+def check_plain_items(lo: Lowering, items: Live | Sym, function: Any) -> None:
+    """What a container holds are numbers, text and tensors, whose operators are nobody's own."""
+    if isinstance(items, Live):
+        note_read(lo, ("content", id(items.sample), ""), items)
+    site = lo.site(lo.node, "items")
+    if lo.profile.is_refuted(site):
+        raise lo.refuse_call(codes.OPAQUE_CALL, f"{function.__name__} of objects")
+    plain = emit(lo, ops.BUILTIN_READ, PLAIN_QUERY, (items.value,), True)
+    lo.check("true", (plain.value,), site, lo.span())
 
 
 def _adds_exactly(items: list[Any]) -> bool:
@@ -222,7 +237,7 @@ def length(lo: Lowering, value: Any) -> Any:
             return computed(lo, "getitem", shape, Known(0))
         sample = len(value.sample) if isinstance(value.sample, (str, tuple, list)) else UNKNOWN
         op = ops.BUILTIN if is_plain(value) else ops.BUILTIN_READ
-        sample = 1 if sample is UNKNOWN and value.pytype in (list, tuple, dict, set) else sample
+        sample = 1 if sample is UNKNOWN and value.pytype in (list, tuple, dict, *KINDS) else sample
         return examples.derive(lo, emit(lo, op, "len", (value.value,), sample, stable=value.stable), len, value)
     if isinstance(value, Live):
         return live_length(lo, value)
@@ -314,6 +329,11 @@ def lower_sorted(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def lower_dict(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     from janusc.lowering.lower_expr import static_dict
 
+    if len(args) == 1 and not kwargs and not isinstance(args[0], Live) and exact_type(args[0]) in (dict, *MAPPINGS):
+        if not isinstance(args[0], DictV) or args[0].real is not None:
+            held = getattr(args[0], "real", None) or args[0]
+            copied = emit(lo, ops.BUILTIN_READ, "dict", (held.value,), UNKNOWN)
+            return Sym(copied.value, UNKNOWN, fresh=True, pytype=dict, element=aged(held.element))
     items: dict[Any, Any] = dict(static_dict(lo, args[0])) if args else {}
     items.update(kwargs)
     return DictV(items)

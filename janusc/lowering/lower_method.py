@@ -10,16 +10,18 @@ import torch
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.assign import extend_list, real_of, refuse_cycle, write_container
+from janusc.lowering.containers import METHODS
 from janusc.lowering.ir import Op
 from janusc.lowering.keys import check_key
 from janusc.lowering.kinds import by_kind, has_kinds, several_of
 from janusc.lowering.lower_autograd import require_gradient
+from janusc.lowering.lower_container import container_method
 from janusc.lowering.lower_expr import literal_key
 from janusc.lowering.lower_operator import compares_plainly, get_item, is_mutated, refuse_deciding_keys
 from janusc.lowering.lower_state import note_read
 from janusc.lowering.lower_torch import flag_truth, node, profiled_sample, protect_all, sample_call
 from janusc.lowering.lowering import Lowering
-from janusc.lowering.mutation import save_container
+from janusc.lowering.mutation import change
 from janusc.lowering.operands import HOST_VALUES, arg, emit, escape, is_plain, is_stable, sample_of, sym, typed_item
 from janusc.lowering.order import is_list, sort_list
 from janusc.typeinfer import torch_table
@@ -41,6 +43,8 @@ def call_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: di
         return tensor_method(lo, owner, name, args, kwargs)
     if name == "sort" and is_list(owner):
         return sort_list(lo, owner, args, kwargs)
+    if isinstance(owner, Sym) and owner.pytype in METHODS:
+        return container_method(lo, owner, name, args, kwargs)
     if kwargs and not isinstance(owner, Known) and not (isinstance(owner, DictV) and name == "update"):
         raise lo.refuse_call(codes.METHOD, f"{name} with keyword arguments")
     if isinstance(owner, ListV):
@@ -159,9 +163,7 @@ def real_method(lo: Lowering, owner: Sym, name: str, args: list[Any], holder: An
         check_key(lo, args[0])
     operands = (owner.value, *(escape(lo, a) for a in args))
     if name in writes:
-        if not owner.fresh:
-            lo.written_lists.append(owner)
-            save_container(lo, owner.value, owner.pytype)
+        change(lo, owner, name)
         sample = owner.element.sample if name == "pop" and isinstance(owner.element, Sym) else UNKNOWN
         result = emit(lo, ops.METHOD_WRITE, name, operands, sample)
         if name == "append" and owner.element is None and holder is not None and isinstance(args[0], Sym):
@@ -202,13 +204,18 @@ def live_method(lo: Lowering, owner: Live, name: str, args: list[Any], kwargs: d
         raise lo.refuse_call(codes.METHOD, f"{name} among objects that decide what they are equal to")
     if type(sample) is dict and name == "get" and args and isinstance(args[0], Known) and not is_mutated(lo, owner):
         return live_get(lo, owner, args)
+    if type(sample) is set and name in METHODS[set].writes | METHODS[set].reads:
+        if name in METHODS[set].writes:
+            write_container(lo, owner)
+        saved = Sym(owner.value, fresh=name in METHODS[set].writes, pytype=set)
+        return container_method(lo, saved, name, args, {})
     writes = _LIST_WRITES if type(sample) is list else _DICT_WRITES if type(sample) is dict else frozenset()
     if name in writes:
         operands = tuple(escape(lo, a) for a in args)
-        write_container(lo, owner, args[0] if name in ("pop", "setdefault") and args else None)
+        write_container(lo, owner, args[0] if name in ("pop", "setdefault") and args else None, name)
         result = emit(lo, ops.METHOD_WRITE, name, (owner.value, *operands), UNKNOWN)
         return Known(None) if name not in ("pop", "setdefault") else result
-    if name in _READS and type(sample) in (list, dict, tuple, set):
+    if name in _READS and type(sample) in (list, dict, tuple):
         return emit(lo, ops.METHOD_READ, name, (owner.value, *(escape(lo, a) for a in args)), UNKNOWN)
     raise lo.refuse_call(codes.METHOD, f"method {name} of a {type(sample).__qualname__}")
 

@@ -15,6 +15,7 @@ import torch
 from janusc.lowering import codes, examples, ops
 from janusc.lowering.abstract import BoundV, Known, Sym
 from janusc.lowering.classes import MISSING, check_lacks, class_function, class_lookup, overrides
+from janusc.lowering.containers import is_kind
 from janusc.lowering.ir import Const
 from janusc.lowering.lowering import Lowering
 from janusc.types import ANY, HostType
@@ -24,7 +25,7 @@ _SLOTS = (pytypes.MemberDescriptorType,)
 
 def is_object(cls: type | None) -> bool:
     """Whether values of a class are user objects with attributes of their own."""
-    if cls is None or cls.__module__ in ("builtins", "torch"):
+    if cls is None or cls.__module__ in ("builtins", "torch") or is_kind(cls):
         return False
     return not issubclass(cls, (torch.Tensor, torch.nn.Module))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from janusc.lowering.abstract import (
     Sym,
     TupleV,
 )
+from janusc.lowering.containers import KINDS, MAPPINGS
 from janusc.lowering.examples import derive
 from janusc.lowering.inert import compares_inertly, is_inert
 from janusc.lowering.ir import Op
@@ -45,7 +47,8 @@ BINARY: dict[type, str] = {
     gast.BitOr: "or_", gast.BitXor: "xor",
 }  # fmt: skip
 UNARY: dict[type, str] = {gast.USub: "neg", gast.UAdd: "pos", gast.Invert: "invert"}
-_CONTAINERS = (list, dict, set, tuple, frozenset)
+_CONTAINERS = (list, dict, tuple, frozenset, *KINDS)
+_OF_SETS = frozenset({"or_", "and_", "sub", "xor"})
 _JOINS = ("add", "mul", "getitem")  # on containers these compare nothing
 
 
@@ -72,7 +75,19 @@ def binary(lo: Lowering, name: str, left: Any, right: Any) -> Any:
         from janusc.lowering.lower_expr import percent_format
 
         return percent_format(lo, left, right)
-    return computed(lo, name, left, right)
+    return set_operator(lo, name, left, right) or computed(lo, name, left, right)
+
+
+def set_operator(lo: Lowering, name: str, left: Any, right: Any) -> Sym | None:
+    """A new set of two, none of whose members has a say; None where that is not what the operator makes."""
+    if name not in _OF_SETS or not exact_type(left) is exact_type(right) is set:
+        return None
+    for operand in (left, right):
+        if isinstance(operand, Live):
+            refuse_deciding_keys(lo, operand)
+            note_read(lo, ("content", id(operand.sample), ""), operand)
+    result = emit(lo, ops.OPERATOR_READ, name, (arg(lo, left), arg(lo, right)), UNKNOWN)
+    return Sym(result.value, UNKNOWN, fresh=True, pytype=set)
 
 
 def _virtual(value: Any) -> bool:
@@ -256,7 +271,11 @@ def get_item(lo: Lowering, owner: Any, key: Any) -> Any:
     if isinstance(owner, (TupleV, ListV, DictV)):
         return runtime_item(lo, owner, key)
     if isinstance(owner, Sym):
-        if owner.pytype in (list, dict, set):
+        if owner.pytype is defaultdict:
+            from janusc.lowering.lower_container import item_or_missing
+
+            return item_or_missing(lo, owner, key)
+        if owner.pytype in (list, dict, *KINDS):
             return derive(lo, runtime_item(lo, owner, key), operator.getitem, owner, key)
         check_index(lo, owner, key)
         return computed(lo, "getitem", owner, key)
@@ -281,7 +300,7 @@ def runtime_item(lo: Lowering, owner: Any, key: Any) -> Any:
     """An item picked at run time: of the kind the container's elements have in common."""
     from janusc.lowering.operands import element_of, realise, typed_item
 
-    if exact_type(owner) in (dict, set):
+    if exact_type(owner) in (dict, set, *MAPPINGS):
         check_key(lo, key)
     element = element_of(owner)
     if isinstance(owner, (TupleV, ListV)) and getattr(owner, "real", None) is None:

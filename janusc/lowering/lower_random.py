@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from typing import Any
 
 from janusc.lowering import codes, ops
@@ -11,7 +12,7 @@ from janusc.lowering.iterate import item_sample
 from janusc.lowering.lower_builtin import builtin
 from janusc.lowering.lower_state import note_read
 from janusc.lowering.lowering import Lowering
-from janusc.lowering.operands import emit, escape, is_plain, typed_item
+from janusc.lowering.operands import emit, escape, exact_type, is_plain, typed_item
 from janusc.typeinfer import callees
 
 _FLOATS = frozenset({"random", "uniform", "triangular", "gauss", "normalvariate", "expovariate", "betavariate"})
@@ -39,13 +40,29 @@ def lower_choice(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     (given,) = [*args, *kwargs.values()]
     if isinstance(given, Live) and type(given.sample) in (list, tuple):
         note_read(lo, ("content", id(given.sample), ""), given)
-    elif not isinstance(given, (ListV, TupleV)) and getattr(given, "pytype", None) not in (list, tuple, range):
+    elif not isinstance(given, (ListV, TupleV)) and getattr(given, "pytype", None) not in (list, tuple, range, deque):
         raise lo.refuse_call(codes.OPAQUE_CALL, "random.choice from an object")
     element = item_sample(lo, given)
     drawn = emit(lo, ops.BUILTIN_RANDOM, "random.choice", (escape(lo, given),), UNKNOWN)
     return typed_item(lo, drawn.value, element)
 
 
+@builtin(random.sample)
+def lower_sample(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Some items of a list, tuple or deque, as a new list."""
+    if len(args) != 2 or kwargs or not is_plain(args[1]):
+        raise lo.refuse_call(codes.OPAQUE_CALL, "random.sample with weights or of an unusual number")
+    given = args[0]
+    if isinstance(given, Live) and type(given.sample) in (list, tuple):
+        note_read(lo, ("content", id(given.sample), ""), given)
+    elif exact_type(given) not in (list, tuple, range, deque):
+        raise lo.refuse_call(codes.OPAQUE_CALL, "random.sample from an object")
+    element = item_sample(lo, given)
+    drawn = emit(lo, ops.BUILTIN_RANDOM, "random.sample", (escape(lo, given), escape(lo, args[1])), UNKNOWN)
+    held = element if isinstance(element, Sym) else None
+    return Sym(drawn.value, UNKNOWN, fresh=True, pytype=list, element=held)
+
+
 for _function in callees.PYTHON_RANDOM:
-    if _function is not random.choice:
+    if _function not in (random.choice, random.sample):
         builtin(_function)(_drawing(_function))

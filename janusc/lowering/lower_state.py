@@ -225,18 +225,25 @@ def alias_guards(lo: Lowering) -> None:
                 apart.add(*places)
     namespace_guards(lo, apart)
     contents = list(lo.reads.get(("content", ""), {}).values())
-    for changed in lo.written_lists:
-        for other in contents:
-            if type(other.sample) is changed.pytype:
-                if not lo.builder.is_visible(changed.value):
-                    raise lo.refuse(
-                        codes.LOOP, "a list that is known in a loop only is changed, and another one is read"
-                    )
-                site = lo.site(lo.node, "aliasing")
-                if lo.profile.is_refuted(site):
-                    raise lo.refuse(codes.ASSIGNMENT, "a list or dict that is changed may be another one that is read")
-                check_once(lo, "is_not", (other.value, changed.value), site)
+    changed_guards(lo, contents)
     apart.emit(lo)
+
+
+def changed_guards(lo: Lowering, contents: list[Live]) -> None:
+    """What was changed and is known at run time only was none of the containers that were read by path."""
+    site = lo.site(lo.node, "aliasing")
+    unsaved: dict[Value, None] = {}
+    for changed in lo.written_lists:
+        alike = [other.value for other in contents if type(other.sample) is changed.pytype]
+        if alike and lo.profile.is_refuted(site):
+            raise lo.refuse(codes.ASSIGNMENT, "a list or dict that is changed may be another one that is read")
+        if lo.builder.is_visible(changed.value):
+            for value in alike:
+                check_once(lo, "is_not", (value, changed.value), site)
+        else:  # of a loop or branch: whatever it was, it was saved before
+            unsaved.update(dict.fromkeys(alike))
+    if unsaved:
+        lo.builder.check("unsaved", tuple(unsaved), site, lo.span())
 
 
 def namespace_guards(lo: Lowering, apart: Apart) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
+from collections import deque
 from typing import Any
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import DictV, IterableV, Known, ListV, Live, TupleV
+from janusc.lowering.containers import KINDS
 from janusc.lowering.examples import derive
 from janusc.lowering.inert import compares_inertly, is_inert
 from janusc.lowering.keys import check_key
@@ -40,7 +42,12 @@ def membership(lo: Lowering, item: Any, container: Any, negate: bool) -> Any:
         sample = item.value in container.sample
         stable = not is_mutated(lo, container) and lo.loop_depth == 0
         result = emit(lo, ops.OPERATOR_READ, "contains", (container.value, arg(lo, item)), sample, stable=stable)
-    elif exact_type(container) in (dict, set) and not isinstance(container, Live):
+    elif exact_type(container) is deque:
+        from janusc.lowering.lower_container import refuse_comparing
+
+        refuse_comparing(lo, container, [item])
+        result = emit(lo, ops.OPERATOR_READ, "contains", (container.value, arg(lo, item)), False)
+    elif exact_type(container) in (dict, *KINDS) and not isinstance(container, Live):
         check_key(lo, item)  # another key would be asked only if it had the same hash
         result = emit(lo, ops.OPERATOR_READ, "contains", (escape(lo, container), arg(lo, item)), False)
         result = derive(lo, result, operator.contains, container, item)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import torch
 
 from janusc import torch_private
 from janusc.lowering import codes, ops
-from janusc.lowering.abstract import Sym
+from janusc.lowering.abstract import DictV, ListV, Sym
+from janusc.lowering.containers import save_target
 from janusc.lowering.ir import Arg, Op, Value
 from janusc.lowering.lowering import Lowering
+from janusc.lowering.operands import is_plain
 from janusc.lowering.store import parts
 from janusc.types import HostType, TensorType
 
@@ -65,5 +68,20 @@ def tensors_in(abstract: Any) -> list[Sym]:
     return [p for p in parts(abstract) if isinstance(p, Sym) and p.is_tensor]
 
 
-def save_container(lo: Lowering, value: Value, kind: type | None) -> None:
-    lo.builder.emit(ops.SAVE, (kind or list).__name__, (value,), (), (), lo.span())
+def save_container(lo: Lowering, value: Value, kind: type, method: str = "") -> None:
+    """Keep what a container holds; ``method`` is what is about to change it, where that is known."""
+    lo.builder.emit(ops.SAVE, save_target(kind, method), (value,), (), (), lo.span())
+
+
+def change(lo: Lowering, owner: Sym, method: str = "") -> None:
+    """What must be kept before a container is changed: of one made in this transaction, nothing."""
+    if not owner.fresh:
+        lo.written_lists.append(owner)
+        save_container(lo, owner.value, owner.pytype or list, method)
+
+
+def refuse_foreign(lo: Lowering, owner: Sym, value: Any) -> None:
+    """The values of a ``defaultdict`` are taken to be made in the call, as its missing ones are."""
+    own = isinstance(value, (ListV, DictV)) or is_plain(value) or (isinstance(value, Sym) and value.fresh)
+    if owner.pytype is defaultdict and not own:
+        raise lo.refuse(codes.ASSIGNMENT, "an object is put into a defaultdict")

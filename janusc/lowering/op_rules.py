@@ -28,7 +28,9 @@ BINARY = frozenset(
 IN_PLACE = "iadd isub imul itruediv ifloordiv imod ipow imatmul ilshift irshift iand ior ixor iconcat".split()
 OPERATOR_ARITY = {**dict.fromkeys(UNARY, 1), **dict.fromkeys(BINARY, 2)}
 WRITE_ARITY = {**dict.fromkeys(IN_PLACE, 2), "setitem": 3, "delitem": 2}
-SAVE_TARGETS = frozenset({"tensor", "list", "list.append", "dict", "set"})
+SAVE_TARGETS = frozenset(
+    {"tensor", "list", "list.append", "dict", "set", "deque", "deque.append", "deque.pop", "deque.popleft"}
+)
 ASSERT_ARITY: dict[str, Count] = {
     "true": (1, 1),
     "false": (1, 1),
@@ -47,6 +49,7 @@ ASSERT_ARITY: dict[str, Count] = {
     "leaves": (1, None),
     "among": (2, 2),
     "tensor": (1, 1),
+    "unsaved": (1, None),
 }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import types as pytypes
+from collections import Counter, defaultdict, deque
+from dataclasses import replace
 from typing import Any
 
 import numpy
@@ -22,7 +24,8 @@ from janusc.lowering.abstract import (
     Sym,
     TupleV,
 )
-from janusc.lowering.inert import is_plain_enum
+from janusc.lowering.containers import FACTORIES, is_kind
+from janusc.lowering.inert import compares_inertly, is_plain_enum
 from janusc.lowering.ir import Arg, Const, Dct, Lst, Op, Slc, Tup, Value
 from janusc.lowering.lowering import Lowering
 from janusc.typeinfer import callees, torch_table, transfer
@@ -71,6 +74,8 @@ def known_arg(lo: Lowering, value: Any) -> Arg:
         return Const(value)
     if type(value) is tuple:
         return Tup(tuple(known_arg(lo, v) for v in value))
+    if type(value) is slice:  # a new one each time, as in eager
+        return Slc(*(known_arg(lo, part) for part in (value.start, value.stop, value.step)))
     if isinstance(value, (torch.Tensor, torch.nn.Module)):
         raise lo.refuse(codes.FIXED_TENSOR, "a tensor or module fixed at conversion would be kept alive by the graph")
     return lo.builder.ref(value, torch_table.torch_name(value))
@@ -222,6 +227,11 @@ def element_of(abstract: Any) -> Any:
     return getattr(abstract, "element", None)
 
 
+def aged(element: Any) -> Any:
+    """What a value is like that may be older than the container it is found in."""
+    return replace(element, fresh=False) if isinstance(element, Sym) else element
+
+
 def is_stable(*abstracts: Any) -> bool:
     """Whether all of these are this call's very values."""
     return all(
@@ -304,7 +314,30 @@ def lift(lo: Lowering, sample: Any, value: Value, what: str) -> Any:
     if cls is pytypes.FunctionType:
         return lift_function(lo, sample, value, what)
     guard_type(lo, value, cls, what)
-    return Live(value, sample)
+    return lift_container(lo, sample, value, what) if is_kind(cls) else Live(value, sample)
+
+
+def lift_container(lo: Lowering, sample: Any, value: Value, what: str) -> Sym | Live:
+    """A deque, or another kind of dictionary than ``dict``: what it holds is known at run time only."""
+    cls, element = type(sample), None
+    if cls is not deque and not compares_inertly(sample):
+        return Live(value, sample)  # of which nothing is converted
+    if cls is Counter:
+        element = sym(lo.builder.value(), 1)
+    if cls is defaultdict:
+        factory = sample.default_factory
+        if not any(factory is f for f in FACTORIES):
+            return Live(value, sample)
+        held = lo.builder.guard(ops.READ_ATTR, "default_factory", (value,), ANY, lo.span())
+        lo.check("is", (held, lo.builder.ref(factory)), f"the factory of {what}", lo.span())
+        element = missing_value(lo, factory)
+    return Sym(value, UNKNOWN, pytype=cls, element=element)
+
+
+def missing_value(lo: Lowering, factory: Any) -> Sym:
+    """What a value of a ``defaultdict`` is like."""
+    plain = factory in SCALARS
+    return Sym(lo.builder.value(), factory() if plain else UNKNOWN, fresh=True, pytype=factory)
 
 
 def has_history(tensor: torch.Tensor) -> bool:

@@ -63,7 +63,8 @@ DELETE_ATTR = _op("delete.attr", Effect.WRITE, "delattr(args[0], target)")
 SAVE = _op(
     "save",
     Effect.WRITE,
-    "target tensor|list|list.append|dict|set: keep for rollback what args[0] holds (list.append: how long it is)",
+    "target tensor|list|list.append|dict|set|deque|deque.append|deque.pop|deque.popleft: keep for rollback what "
+    "args[0] holds (list.append: how long it is; those of a deque: what the method changes)",
 )
 
 # assumptions; kwargs site = Const(str): what is refuted when it fails
@@ -76,7 +77,7 @@ ASSERT = _op(
     "empty), absent (args[1] not in args[0]), bound (args[0] is not UNBOUND), "
     "container (iterating over args[0] takes nothing from it), plain_write (writing args[1:] into "
     "args[0] makes no autograd history), leaves (tensors without history and hooks), "
-    "tensor (a plain tensor or a parameter), "
+    "tensor (a plain tensor or a parameter), unsaved (none of args was saved so far), "
     "among (type(args[0]) is in the Tup args[1])",
 )
 

@@ -12,6 +12,7 @@ import gast
 import torch
 
 from janusc.lowering.abstract import UNKNOWN, Known, Sym, TupleV
+from janusc.lowering.containers import KINDS
 from janusc.lowering.ir import Const
 from janusc.lowering.iterate import unpack
 from janusc.lowering.kinds import has_kinds
@@ -19,9 +20,9 @@ from janusc.lowering.lower_object import is_object, is_plain_class
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS
-from janusc.types import TensorType, TupleType, Type
+from janusc.types import TensorType, TupleType, Type, type_name
 
-_CLASSES: dict[str, type] = {cls.__name__: cls for cls in (*SCALARS, list, dict, tuple, set)}
+_CLASSES: dict[str, type] = {type_name(cls): cls for cls in (*SCALARS, list, dict, tuple, *KINDS)}
 
 
 def expect(lo: Lowering, abstract: Any, node: Any = None) -> Any:

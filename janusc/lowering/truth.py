@@ -10,6 +10,7 @@ import torch
 from janusc.lowering import codes, examples
 from janusc.lowering.abstract import UNKNOWN, BoundV, DictV, FunctionV, Known, ListV, Live, PartsV, Sym, TupleV
 from janusc.lowering.classes import MODULE_CONTAINERS, check_lacks
+from janusc.lowering.containers import is_truthful
 from janusc.lowering.inert import is_inert
 from janusc.lowering.ir import Const
 from janusc.lowering.lowering import Lowering
@@ -37,7 +38,7 @@ def truth(lo: Lowering, value: Any) -> bool | Any:
         return live_truth(lo, value)
     if isinstance(value, Sym):
         check_bound(lo, value)
-        if value.is_tensor or value.plain or value.pytype is None or value.pytype.__module__ in ("builtins", "torch"):
+        if value.is_tensor or value.plain or value.pytype is None or is_truthful(value.pytype):
             return value
     raise lo.refuse(codes.TRUTH, f"the truth of a {type(value).__name__}")
 

@@ -384,7 +384,10 @@ def _invoke(machine: Machine, node: Node, env: dict[Value, Any]) -> Any:
 
 @meaning("assert")
 def _assert(machine: Machine, node: Node, env: dict[Value, Any]) -> None:
-    if machine.abort() or not ASSERTIONS[node.target](*machine.args(node, env)):
+    args = machine.args(node, env)
+    if node.target == "unsaved":
+        args = [transaction.is_saved(machine.undo, *args)]
+    if machine.abort() or not ASSERTIONS[node.target](*args):
         raise Deopt(machine.kwargs(node, env).get("site"))
 
 
@@ -429,6 +432,7 @@ def _register_assertions() -> None:
         "container": is_container,
         "plain_write": _has_no_history,
         "among": lambda value, classes: type(value) in classes,
+        "unsaved": operator.not_,
         "tensor": lambda value: type(value) in (torch.Tensor, torch.nn.Parameter),
         "leaves": lambda *tensors: not any(t.grad_fn is not None or t._backward_hooks for t in tensors),
     }

@@ -11,6 +11,7 @@ import torch
 
 from janusc.lowering.ir import Arg, Const, Node, Ref, Tup, Value, values_of
 from janusc.registry import Registry
+from janusc.runtime.transaction import is_saved
 from janusc.runtime.writer import Writer, resolve
 from janusc.sentinels import UNBOUND
 from janusc.types import Constant, HostType, TensorType
@@ -187,6 +188,11 @@ def _among(writer: Writer, node: Node) -> str:
     classes = node.args[1]
     assert isinstance(classes, Tup)
     return " and ".join(f"{kind}({subject}) is not {writer.expr(c)}" for c in classes.items)
+
+
+@_predicate("unsaved")
+def _unsaved(writer: Writer, node: Node) -> str:
+    return f"{writer.runtime('_jc_is_saved', is_saved)}(_jc_undo, {writer.call(node.args, ())})"
 
 
 @_predicate("leaves")

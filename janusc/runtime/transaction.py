@@ -7,7 +7,7 @@ entry is a function with its arguments; they run last in, first out.
 from __future__ import annotations
 
 import builtins
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -102,14 +102,65 @@ def save_set(undo: UndoLog, target: set[Any]) -> None:
     undo.append((_restore_set, (target, set(target))))
 
 
+def _restore_deque(target: deque[Any], content: list[Any]) -> None:
+    deque.clear(target)
+    deque.extend(target, content)
+
+
+def save_deque(undo: UndoLog, target: deque[Any]) -> None:
+    """Keep the items of a deque."""
+    undo.append((_restore_deque, (target, list(target))))
+
+
+def _truncate_deque(target: deque[Any], length: int) -> None:
+    while len(target) > length:
+        deque.pop(target)
+
+
+def save_deque_length(undo: UndoLog, target: deque[Any]) -> None:
+    """Keep the length of a deque that will grow by one at its end; all of it where that pushes an item out."""
+    if len(target) == target.maxlen:
+        save_deque(undo, target)
+    else:
+        undo.append((_truncate_deque, (target, len(target))))
+
+
+def _put_back(target: deque[Any], length: int, add: Callable[[deque[Any], Any], None], item: Any) -> None:
+    if len(target) < length:
+        add(target, item)
+
+
+def save_last(undo: UndoLog, target: deque[Any]) -> None:
+    """Keep the last item of a deque, which will be taken."""
+    if target:
+        undo.append((_put_back, (target, len(target), deque.append, target[-1])))
+
+
+def save_first(undo: UndoLog, target: deque[Any]) -> None:
+    """Keep the first item of a deque, which will be taken."""
+    if target:
+        undo.append((_put_back, (target, len(target), deque.appendleft, target[0])))
+
+
 SAVES: Mapping[str, Callable[[UndoLog, Any], None]] = {
     "tensor": save_tensor,
     "list": save_list,
     "list.append": save_length,
     "dict": save_dict,
     "set": save_set,
+    "deque": save_deque,
+    "deque.append": save_deque_length,
+    "deque.pop": save_last,
+    "deque.popleft": save_first,
 }
-"""What the target of a ``save`` node stands for; ``list.append`` is enough before append and extend."""
+"""What the target of a ``save`` node stands for; ``list.append`` is enough before append and extend, and those of a
+deque before the method of that name."""
+
+
+def is_saved(undo: UndoLog, *containers: Any) -> bool:
+    """Whether what one of these holds was kept, so that it was changed."""
+    kept = {id(arguments[0]) for _, arguments in undo if arguments}
+    return not kept.isdisjoint(map(id, containers))
 
 
 # ---- single slots, kept before a commit that later commits may yet fail after -----------------------------------

@@ -66,7 +66,7 @@ def is_inlined(function: types.FunctionType) -> bool:
 
 PYTHON_RANDOM: tuple[Any, ...] = (
     random.random, random.uniform, random.triangular, random.gauss, random.normalvariate, random.expovariate,
-    random.betavariate, random.randint, random.randrange, random.getrandbits, random.choice,
+    random.betavariate, random.randint, random.randrange, random.getrandbits, random.choice, random.sample,
 )  # fmt: skip
 """What draws from Python's own generator, and does nothing else."""
 

@@ -61,7 +61,8 @@ def test_blocking(text: str, kind: str | None) -> None:
 
 def test_entry_of_a_deletion_looks_at_its_target() -> None:
     assert entry_of(statement("del a")).kind == "symbolic"
-    assert entry_of(statement("del a[0]")).kind == "host"
+    assert entry_of(statement("del a[0]")).kind == "symbolic"
+    assert entry_of(statement("del a.b")).kind == "host"
 
 
 def test_a_diagnostic_names_the_statement() -> None:

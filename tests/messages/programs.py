@@ -4,7 +4,7 @@ This is a module of its own because pytest rewrites test modules, whose source i
 """
 
 import time
-from collections import deque
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, partialmethod
@@ -227,7 +227,7 @@ def operator(x, plain):
     return y, plain + 1
 
 
-@shows("JC319", lambda: deque([2.0]))
+@shows("JC319", lambda: array("d", [2.0]))
 def subscript(x, weights):
     y = x.sin() + x.cos()
     return y * weights[0]
@@ -302,10 +302,10 @@ def in_place(x, out):
     return y
 
 
-@shows("JC329", lambda: {1, 2})
+@shows("JC329", lambda: dict.fromkeys(range(99)))
 def method(x, numbers):
     y = x.sin() + x.cos()
-    numbers.add(3)
+    numbers.popitem()
     return y
 
 
@@ -319,7 +319,7 @@ def prints(x):
 @shows("JC331")
 def comprehension(x):
     y = x.sin() + x.cos()
-    return y, {n + 1 for n in (1, 2)}
+    return y, frozenset(n + 1 for n in (1, 2))
 
 
 @shows("JC332")

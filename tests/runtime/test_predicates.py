@@ -152,4 +152,5 @@ def test_one_class_among_several():
 
 def test_every_target_the_table_of_ops_names_has_a_predicate():
     names = "among true false is is_not distinct apart equals type length empty absent bound container leaves tensor"
+    names += " unsaved"
     assert sorted(PREDICATES) == sorted([*names.split(), "plain_write"])

@@ -58,7 +58,7 @@ def _first_saves(nodes: list[Node], fuel: Fuel) -> list[Node]:
     saved: set[Value] = set()
     kept = []
     for node in nodes:
-        if node.op.name == "save" and node.target != "list.append":
+        if node.op.name == "save" and "." not in node.target:
             value = node.args[0]
             if isinstance(value, Value):
                 if value in saved and fuel.spend():
