@@ -6,6 +6,7 @@ The keys are compared as often and in the order in which Python's own ``sorted``
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from enum import Enum
 from typing import Any
 
 import torch
@@ -35,10 +36,10 @@ def hash_plainly(items: Iterable[Any]) -> bool:
 
 
 def _is_itself_alone(cls: type) -> bool:
-    """Whether the objects of a class are equal to themselves alone, as ``object`` has it."""
+    """Whether the objects of a class are equal to themselves alone, as ``object`` or ``Enum`` has it."""
     for name in ("__hash__", "__eq__"):
         found = next(vars(base)[name] for base in cls.__mro__ if name in vars(base))
-        if found is not vars(object)[name]:
+        if found is not vars(object)[name] and found is not vars(Enum).get(name):
             return cls is type(None)
     return True
 

@@ -29,6 +29,7 @@ Files in reading order:
     lowering        the state of one lowering, and the dispatch over node kinds
     examples        what run-time values are in those worlds, and what all of them agree on
     kinds           what is done for each kind of a value
+    members         members of enumerations that are known at run time only
     lower_stmt      statements
     assign          targets: names, unpacking, attributes, items, del
     truth           which way a test goes: certain, assumed under an assert, or neither
@@ -61,6 +62,7 @@ Files in reading order:
     lower_method    methods of tensors, host values and containers
     lower_container sets, deques, counters and the like, as real objects
     lower_match     match statements, decided by what the subject is
+    run_time_match  cases that are tried at run time
     split           an opaque call taken out of its statement, so that the rest of it can be converted
     live_ins        what a segment knows of its locals after ordinary Python has run
     worth           whether a transaction is worth being a graph

@@ -75,11 +75,12 @@ def lower_and(lo: Lowering, operands: Sequence[Callable[[], Any]], node: Any, te
     return _short(lo, value, node, tests, lambda: lower_and(lo, operands[1:], node, rest), lambda: value)
 
 
-def lower_or(lo: Lowering, operands: Sequence[Callable[[], Any]], node: Any, tests: Any) -> Any:
+def lower_or(lo: Lowering, operands: Sequence[Callable[[], Any]], node: Any, tests: Any = None) -> Any:
     value = operands[0]()
     if len(operands) == 1:
         return value
-    return _short(lo, value, node, tests, lambda: value, lambda: lower_or(lo, operands[1:], node, tests[1:]))
+    rest = tests[1:] if tests else None
+    return _short(lo, value, node, tests, lambda: value, lambda: lower_or(lo, operands[1:], node, rest))
 
 
 def _short(lo: Lowering, value: Any, node: Any, tests: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:

@@ -12,6 +12,7 @@ so that on either side only those are left that go there, and what all of them a
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +22,7 @@ import torch
 
 from janusc.lowering.abstract import UNKNOWN, Known, Live, Sym
 from janusc.lowering.classes import MISSING, class_lookup
+from janusc.lowering.inert import is_plain_enum
 from janusc.lowering.ir import Const, Value
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS
@@ -79,13 +81,19 @@ def _samples(lo: Lowering, abstract: Any) -> dict[int, Any]:
 
 def _is_harmless(value: Any) -> bool:
     """Whether a builtin function of this runs no user code and computes no tensor."""
-    return value is None or type(value) in (*SCALARS, slice) or type(value) in _CONTAINERS
+    cls = type(value)
+    return value is None or cls in (*SCALARS, slice) or cls in _CONTAINERS or is_member(cls)
+
+
+def is_member(cls: type) -> bool:
+    """Whether a class is an enumeration that defines no operators."""
+    return issubclass(cls, enum.Enum) and is_plain_enum(cls)
 
 
 def note_identity(lo: Lowering, result: Any, name: str, left: Any, right: Any) -> Any:
-    """Note how ``left is right`` goes where one of them is None, or a class."""
+    """Note how ``left is right`` goes where one of them is None, a class, or a member of an enumeration."""
     fixed = [x.value for x in (left, right) if isinstance(x, Known)]
-    if lo.worlds.active and any(x is None or isinstance(x, type) for x in fixed):
+    if lo.worlds.active and any(x is None or isinstance(x, (type, enum.Enum)) for x in fixed):
         a, b = of(lo, left), of(lo, right)
         same = name == "is_"
         lo.worlds.note(result.value, {w: (a[w] is b[w]) is same for w in a.keys() & b.keys()})
@@ -157,7 +165,7 @@ def expected(lo: Lowering, abstract: Sym) -> Any:
     """A value that no world has an example of: of the class it was tested for, or of the type it had in other calls."""
     from janusc.lowering.lower_torch import sample_from_type
 
-    if not lo.routines or not isinstance(lo.node, (gast.Attribute, gast.Name)):
+    if not lo.routines or not isinstance(lo.node, (gast.Attribute, gast.Name, gast.MatchClass)):
         return abstract
     known = lo.worlds.settled.get(abstract.value)
     if known is not None and any(region is known[1] for region in lo.builder.regions):

@@ -18,6 +18,7 @@ from janusc.lowering.ir import Const
 from janusc.lowering.lower_object import is_plain_class
 from janusc.lowering.lower_state import check_once, module_entry, note_read, read
 from janusc.lowering.lowering import Lowering
+from janusc.lowering.members import is_members_class
 from janusc.lowering.operands import emit, sym
 from janusc.typeinfer import transfer
 
@@ -62,7 +63,9 @@ def varies(lo: Lowering, owner: Live, site: str, objects: bool = False) -> bool:
     if lo.profile.trip_count(site) == "varies":
         lo.of_any_length.add(id(sample))
     classes = {type(x) for x in sample}
-    plain = len(classes) <= 1 and all(cls in _PLAIN_ITEMS or (objects and is_plain_class(cls)) for cls in classes)
+    plain = len(classes) <= 1 and all(
+        cls in _PLAIN_ITEMS or is_members_class(cls) or (objects and is_plain_class(cls)) for cls in classes
+    )
     return plain and id(sample) in lo.of_any_length
 
 

@@ -12,6 +12,7 @@ from janusc.lowering.classes import class_lookup
 from janusc.lowering.ir import Tup
 from janusc.lowering.lower_object import is_object
 from janusc.lowering.lowering import Lowering
+from janusc.lowering.members import is_members_class
 from janusc.lowering.operands import exact_type, is_plain
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.Tensor, torch.nn.Parameter)
@@ -27,7 +28,7 @@ def check_key(lo: Lowering, key: Any) -> None:
             check_key(lo, item)
         return
     cls = exact_type(key)
-    if cls is not None and (issubclass(cls, torch.Tensor) or cls in _PLAIN):
+    if cls is not None and (issubclass(cls, torch.Tensor) or cls in _PLAIN or is_members_class(cls)):
         return
     if cls is not None and (is_object(cls) or issubclass(cls, torch.nn.Module)):
         from janusc.lowering.lower_compare import guard_default

@@ -13,6 +13,7 @@ from janusc.lowering.examples import note_identity
 from janusc.lowering.lower_operator import computed, fold, is_container, is_untyped
 from janusc.lowering.lower_state import check_once, raw_attr
 from janusc.lowering.lowering import Lowering, expression
+from janusc.lowering.members import compare_members
 from janusc.lowering.membership import membership
 from janusc.lowering.operands import HOST_VALUES, arg, check_bound, emit
 
@@ -51,6 +52,10 @@ def compare(lo: Lowering, name: str, left: Any, right: Any) -> Any:
         return fold(lo, name, left.value, right.value)
     if name in ("contains", "not_contains"):
         return membership(lo, left, right, name == "not_contains")
+    if name in ("eq", "ne"):
+        equal = compare_members(lo, name, left, right)
+        if equal is not None:
+            return equal
     if isinstance(left, Live) and not is_container(left) and name in _DUNDER:
         return user_comparison(lo, name, left, right)
     if isinstance(left, TupleV) and isinstance(right, TupleV) and name in ("eq", "ne"):

@@ -1,7 +1,8 @@
 """``match``: the case that is taken is decided while lowering, under asserts on what the subject is.
 
 A subject that decides nothing itself (a literal, a member of an enumeration, a list, a dict, an object of a plain
-class) is taken apart by path like any other value; where that can't be done, the whole statement is ordinary Python.
+class) is taken apart by path like any other value; where that can't be done, the cases are tried at run time, see
+``run_time_match``.
 """
 
 from __future__ import annotations
@@ -20,18 +21,35 @@ from janusc.lowering.lower_compare import compare
 from janusc.lowering.lower_expr import literal_key
 from janusc.lowering.lower_operator import get_item
 from janusc.lowering.lower_state import check_once, raw_attr, store_name
-from janusc.lowering.lowering import Lowering, statement
+from janusc.lowering.lowering import Lowering, Unconvertible, statement
 from janusc.lowering.membership import membership
 from janusc.lowering.operands import HOST_VALUES, exact_type
 from janusc.lowering.truth import decide, truth
 
-_MATCHED_WHOLE = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
+MATCHED_WHOLE = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
 _Captures = list[tuple[str, Any]]
 
 
 @statement(gast.Match)
 def lower_match(lo: Lowering, node: Any) -> None:
-    lo.block(taken(lo, node))
+    lo.block(taken_or_tried(lo, node))
+
+
+def taken_or_tried(lo: Lowering, node: Any) -> list[Any]:
+    """The statements that are left to be lowered: those of the case that is taken, none where each was tried."""
+    from janusc.lowering.run_time_match import try_cases
+
+    point = lo.mark()
+    try:
+        return taken(lo, node)
+    except Unconvertible as error:
+        lo.rewind(point)
+        decided = error
+    try:
+        try_cases(lo, node, lo.expr(node.subject), node.cases)
+    except Unconvertible as error:
+        raise error if error.diagnostic.code != codes.SYNTAX else decided from None
+    return []
 
 
 def taken(lo: Lowering, node: Any) -> list[Any]:
@@ -52,11 +70,11 @@ def _holds(lo: Lowering, guard: Any) -> bool:
     known = truth(lo, lo.expr(guard))
     direction = known if isinstance(known, bool) else decide(lo, guard, known)
     if direction is None:
-        raise _refuse(lo, guard)
+        raise refuse(lo, guard)
     return direction
 
 
-def _refuse(lo: Lowering, node: Any) -> Exception:
+def refuse(lo: Lowering, node: Any) -> Exception:
     return lo.refuse(codes.SYNTAX, "a match on what varies", "if and elif are converted", node=node)
 
 
@@ -88,7 +106,7 @@ def _certain(lo: Lowering, pattern: Any, answer: Any) -> bool:
         return known
     site = lo.site(pattern, "Pattern")
     if not known.stable or known.sample is UNKNOWN or lo.profile.is_refuted(site):
-        raise _refuse(lo, pattern)
+        raise refuse(lo, pattern)
     lo.check("true" if known.sample else "false", (known.value,), site, lo.span(pattern))
     return bool(known.sample)
 
@@ -104,10 +122,10 @@ def _matches_sequence(lo: Lowering, pattern: Any, subject: Any, captures: _Captu
     if _is_scalar(subject) or kind is dict:
         return False
     if not isinstance(subject, (TupleV, ListV, Live, Sym)) or kind is None or not issubclass(kind, (list, tuple)):
-        raise _refuse(lo, pattern)
+        raise refuse(lo, pattern)
     items = static_items(lo, subject)
     if items is None:
-        raise _refuse(lo, pattern)
+        raise refuse(lo, pattern)
     patterns = pattern.patterns
     stars = [i for i, p in enumerate(patterns) if isinstance(p, gast.MatchStar)]
     if len(items) < len(patterns) - len(stars) or (not stars and len(items) > len(patterns)):
@@ -131,7 +149,7 @@ def _matches_mapping(lo: Lowering, pattern: Any, subject: Any, captures: _Captur
     if _is_scalar(subject) or kind in (list, tuple):
         return False
     if kind is not dict or not isinstance(subject, (DictV, Live)) or getattr(subject, "real", None) is not None:
-        raise _refuse(lo, pattern)
+        raise refuse(lo, pattern)
     keys = [Known(literal_key(lo, lo.expr(key))) for key in pattern.keys]
     for key, inner in zip(keys, pattern.patterns):
         if not _certain(lo, inner, membership(lo, key, subject, negate=False)):
@@ -140,7 +158,7 @@ def _matches_mapping(lo: Lowering, pattern: Any, subject: Any, captures: _Captur
             return False
     if pattern.rest is not None:
         if not isinstance(subject, DictV):
-            raise _refuse(lo, pattern)
+            raise refuse(lo, pattern)
         taken_keys = {key.value for key in keys}
         captures.append((pattern.rest, DictV({k: v for k, v in subject.items.items() if k not in taken_keys})))
     return True
@@ -149,20 +167,27 @@ def _matches_mapping(lo: Lowering, pattern: Any, subject: Any, captures: _Captur
 def _matches_class(lo: Lowering, pattern: Any, subject: Any, captures: _Captures) -> bool:
     cls = lo.expr(pattern.cls)
     if not isinstance(cls, Known) or not isinstance(cls.value, type):
-        raise _refuse(lo, pattern)
+        raise refuse(lo, pattern)
     answer = lower_isinstance(lo, [subject, cls], {})
     if not isinstance(answer, Known):
-        raise _refuse(lo, pattern)
+        raise refuse(lo, pattern)
     if not answer.value:
         return False
     patterns = list(pattern.patterns)
-    if patterns and any(cls.value is whole for whole in _MATCHED_WHOLE):
+    if patterns and any(cls.value is whole for whole in MATCHED_WHOLE):
         return len(patterns) == 1 and matches(lo, patterns[0], subject, captures)
-    names = [*_positions(lo, pattern, cls.value)[: len(patterns)], *pattern.kwd_attrs]
+    rows = attribute_patterns(lo, pattern, cls.value)
+    return all(matches(lo, p, get_attribute(lo, subject, name), captures) for name, p in rows)
+
+
+def attribute_patterns(lo: Lowering, pattern: Any, cls: type) -> list[tuple[str, Any]]:
+    """The attributes that a pattern of a class looks at, each with its pattern."""
+    patterns = list(pattern.patterns)
+    names = [*_positions(lo, pattern, cls)[: len(patterns)], *pattern.kwd_attrs]
     inner = [*patterns, *pattern.kwd_patterns]
     if len(names) != len(inner) or len(set(names)) != len(names):
-        raise _refuse(lo, pattern)  # a TypeError
-    return all(matches(lo, p, get_attribute(lo, subject, name), captures) for name, p in zip(names, inner))
+        raise refuse(lo, pattern)  # a TypeError
+    return list(zip(names, inner))
 
 
 def _positions(lo: Lowering, pattern: Any, cls: type) -> tuple[str, ...]:
@@ -171,7 +196,7 @@ def _positions(lo: Lowering, pattern: Any, cls: type) -> tuple[str, ...]:
     if not pattern.patterns:
         return ()
     if type(found) is not tuple:
-        raise _refuse(lo, pattern)
+        raise refuse(lo, pattern)
     held = raw_attr(lo, lo.builder.ref(cls), "__match_args__")
     check_once(lo, "is", (held, lo.builder.ref(found)), f"{cls.__qualname__}.__match_args__")
     return found

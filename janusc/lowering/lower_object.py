@@ -42,6 +42,12 @@ def object_attribute(lo: Lowering, owner: Sym, name: str) -> Any:
 
     cls = owner.pytype
     assert cls is not None
+    if name in ("name", "value") and issubclass(cls, enum.Enum):
+        from janusc.lowering.members import member_field
+
+        field = member_field(lo, owner, name)
+        if field is not None:
+            return field
     if overrides(cls, "__getattribute__", object) or class_lookup(cls, "__getattr__") is not MISSING:
         raise lo.refuse(codes.ATTRIBUTE, f"{cls.__qualname__} finds its attributes itself")
     check_lacks(lo, cls, "__getattribute__", "__getattr__")

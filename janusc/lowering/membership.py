@@ -7,7 +7,7 @@ from collections import deque
 from typing import Any
 
 from janusc.lowering import codes, ops
-from janusc.lowering.abstract import DictV, IterableV, Known, ListV, Live, TupleV
+from janusc.lowering.abstract import DictV, IterableV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.containers import KINDS
 from janusc.lowering.examples import derive
 from janusc.lowering.inert import compares_inertly, is_inert
@@ -15,6 +15,7 @@ from janusc.lowering.keys import check_key
 from janusc.lowering.lower_operator import computed, fold, is_mutated
 from janusc.lowering.lower_state import note_read
 from janusc.lowering.lowering import Lowering
+from janusc.lowering.members import is_choice_of_members, refuse_other_than_members
 from janusc.lowering.operands import arg, emit, escape, exact_type
 
 
@@ -36,6 +37,10 @@ def membership(lo: Lowering, item: Any, container: Any, negate: bool) -> Any:
         and all(isinstance(x, Known) for x in container.items)
     ):
         result = fold(lo, "contains", [x.value for x in container.items], item.value)
+    elif isinstance(item, Sym) and is_choice_of_members(container):
+        refuse_other_than_members(lo, item, {type(x.value) for x in container.items})
+        result = emit(lo, ops.OPERATOR_READ, "contains", (arg(lo, container), item.value), False)
+        result = derive(lo, result, operator.contains, Known(tuple(x.value for x in container.items)), item)
     elif isinstance(container, Live) and type(container.sample) in (dict, list, set, tuple) and isinstance(item, Known):
         refuse_user_comparison(lo, container.sample, item)
         note_read(lo, ("content", id(container.sample), ""), container)

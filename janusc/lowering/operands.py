@@ -248,15 +248,24 @@ def is_plain(value: Any) -> bool:
     if isinstance(value, Known):
         fixed = value.value
         if isinstance(fixed, enum.Enum):
-            return isinstance(fixed, (int, str, float)) and is_plain_enum(type(fixed))
+            return is_number_like(type(fixed))
         return type(fixed) in HOST_VALUES or fixed is ... or isinstance(fixed, (torch.dtype, torch.device))
     if isinstance(value, Sym):
         return (
-            value.plain or value.is_tensor or value.pytype in HOST_VALUES or value.pytype in (torch.dtype, torch.device)
+            value.plain
+            or value.is_tensor
+            or value.pytype in HOST_VALUES
+            or value.pytype in (torch.dtype, torch.device)
+            or (value.pytype is not None and is_number_like(value.pytype))
         )
     if isinstance(value, TupleV):
         return all(is_plain(v) for v in value.items)
     return isinstance(value, SliceV)
+
+
+def is_number_like(cls: type) -> bool:
+    """Whether a class is an enumeration whose members are numbers or text, too."""
+    return issubclass(cls, enum.Enum) and issubclass(cls, (int, str, float)) and is_plain_enum(cls)
 
 
 def guard_type(lo: Lowering, value: Value, cls: type, what: str) -> None:

@@ -19,6 +19,7 @@ from janusc.lowering.kinds import has_kinds
 from janusc.lowering.lower_object import is_object, is_plain_class
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering
+from janusc.lowering.members import is_members_class
 from janusc.lowering.operands import SCALARS
 from janusc.types import TensorType, TupleType, Type, type_name
 
@@ -74,4 +75,5 @@ def class_of(lo: Lowering, seen: Type) -> type | None:
     if name == "NoneType":
         return type(None)
     met = None if lo.routines else lo.profile.class_named(name)  # there, the worlds tell of what classes objects are
-    return met if met is not None and is_plain_class(met) else _CLASSES.get(name)
+    known = met is not None and (is_plain_class(met) or is_members_class(met))
+    return met if known else _CLASSES.get(name)

@@ -39,7 +39,7 @@ from janusc.lowering.cond import cond
 from janusc.lowering.ir import FUNCTION, Arg, Chain, Const, Graph, HostRange, Mark, Segment, Step
 from janusc.lowering.live_ins import after_host, assigned_types, carry_over
 from janusc.lowering.lower_autograd import check_sources
-from janusc.lowering.lower_match import taken
+from janusc.lowering.lower_match import taken_or_tried
 from janusc.lowering.lower_object import is_object
 from janusc.lowering.lowering import Lowering, Unconvertible
 from janusc.lowering.operands import SCALARS, arg, declared_type, escape, lift, realise
@@ -273,7 +273,7 @@ class Walk:
         lo = self.lo
         self.segment_statements.append(statement)
         if isinstance(statement, gast.Match):
-            self.agenda[:0] = lo.within(statement, lambda: taken(lo, statement))
+            self.agenda[:0] = lo.within(statement, lambda: taken_or_tried(lo, statement))
             return
         if not isinstance(statement, gast.If) or getattr(statement, "_jc_host", False):
             lo.stmt(statement)
