@@ -26,13 +26,12 @@ from typing import Any
 import dynamic_programs as programs
 import replay
 import torch
+from cold_start import CALLS, ColdStart
 from timing import processor_name
 
 import janusc as janus
 
 RESULTS = Path(__file__).parent / "results" / "dynamic.txt"
-CALLS = 60  # the first calls, each with another input
-SHORTEST = 0.1  # seconds of eager that a cold start is compared over: shorter ones go on with the same inputs
 COLD_RUNS, WARM_ROUNDS, ROUNDS = 3, 1, 9
 LIMIT = 20  # seconds that torch.compile gets for its cold start
 
@@ -41,29 +40,32 @@ COLD, FAST, STEADY, CONVERSION, GRAPHS = 1.2, 0.85, 1.02, 2.0, 3
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured of one program: seconds of the first calls, and of each after that."""
+    """What was measured of one program: cold starts, waiting or converting at once, and seconds of each call later."""
 
     name: str
-    calls: int
-    eager: float
-    cold: float
+    cold: ColdStart
+    at_once: ColdStart
     steady_eager: float
     steady: float
     alone: float
-    conversion: float
-    first: float
     graphs: int
     in_graphs: float
     fast: bool
     captured: str
 
+    @property
+    def conversion(self) -> float:
+        """The seconds of all conversions."""
+        return self.at_once.conversion
+
     def complaints(self) -> list[str]:
         """The requirements that are not met."""
         allowed = FAST if self.fast else STEADY
-        cold, steady = self.cold / self.eager, self.steady / self.steady_eager
-        alone = self.alone / self.steady_eager
+        cold, steady = self.cold.janusc / self.cold.eager, self.steady / self.steady_eager
+        until, alone = until_graphs(self.cold), self.alone / self.steady_eager
         found = [
             (cold > COLD, f"cold start {cold:.2f} x eager, allowed {COLD} x"),
+            (until is None or until > COLD, f"until there are graphs {until} x eager, allowed {COLD} x"),
             (
                 steady > allowed,
                 f"steady state {steady:.2f} x eager, allowed {allowed} x; alone {alone:.2f} x",
@@ -75,8 +77,15 @@ class Figures:
 
 
 def convert(target: Any) -> Any:
-    """The target under janusc, through the exact backend."""
-    return janus.compile(target, backend="aten")
+    """The target under janusc, through the exact backend, without waiting until that pays."""
+    return janus.compile(target, backend="aten", warmup=3)
+
+
+def until_graphs(start: ColdStart) -> float | None:
+    """What the calls take until all graphs are in use, as a multiple of eager; None where they never are."""
+    if start.eager_until is None or start.janusc_until is None:
+        return None
+    return round(start.janusc_until / start.eager_until, 2)
 
 
 def run(call: Callable[[int], Any], numbers: Sequence[int]) -> tuple[float, list[Any]]:
@@ -86,42 +95,18 @@ def run(call: Callable[[int], Any], numbers: Sequence[int]) -> tuple[float, list
     return time.perf_counter() - start, results
 
 
-def cold_start(name: str) -> None:
-    """In a process of its own: the first calls, by eager and by janusc, as JSON.
-
-    Torch is warm by then, and what the first conversion of a process imports is there: ``first_conversion`` is told
-    apart, since it is paid once and not by each program.
-    """
-    first_conversion, _ = run(first_use, range(2))
-    seconds, _ = run(programs.make(name, lambda target: target).call, range(CALLS))
-    numbers = list(range(CALLS)) * max(1, round(SHORTEST / seconds + 0.5))
-    eager, expected = run(programs.make(name, lambda target: target).call, numbers)
-    case = programs.make(name, convert)  # only now, since it seeds the generator that both draw from
-    cold, found = run(case.call, numbers)
-    equal = programs.same(expected, found)
-    conversion = max(janus.stats(target).conversion_seconds for target in case.targets)
-    print(json.dumps([len(numbers), eager, cold, conversion, first_conversion, equal]))
-
-
-def first_use(number: int) -> torch.Tensor:
-    """A conversion of something small."""
-    result: torch.Tensor = janus.compile(lambda x: torch.relu(x) + number, backend="aten", warmup=0)(torch.ones(2))
-    return result
-
-
-def measure_cold(name: str) -> tuple[int, float, float, float, float]:
-    """Calls, and the medians over some processes: eager, janusc, of that conversion, and a process's first use."""
-    rows = [json.loads(in_child("--cold", name).stdout.splitlines()[-1]) for _ in range(COLD_RUNS)]
-    if not all(row[-1] for row in rows):
+def measure_cold(name: str, *warmup: str) -> ColdStart:
+    """The cold start in the middle of some, by what janusc took of eager's time."""
+    command = [str(Path(__file__).with_name("cold_start.py")), name, *warmup]
+    starts = [ColdStart(**json.loads(in_child(*command).stdout.splitlines()[-1])) for _ in range(COLD_RUNS)]
+    if not all(start.equal for start in starts):
         raise SystemExit(f"{name}: the results differ from eager's")
-    calls, *seconds = (median(column) for column in zip(*(row[:-1] for row in rows), strict=True))
-    eager, cold, conversion, first = seconds
-    return int(calls), eager, cold, conversion, first
+    return sorted(starts, key=lambda start: start.janusc / start.eager)[COLD_RUNS // 2]
 
 
 def in_child(*arguments: str, limit: float | None = None) -> subprocess.CompletedProcess[str]:
-    """Run this file in a fresh process, which finds modules compiled, as a user's does after the first time."""
-    command = [sys.executable, __file__, *arguments]
+    """Run a file in a fresh process, which finds modules compiled, as a user's does after the first time."""
+    command = [sys.executable, *arguments]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=limit, check=limit is None)
 
@@ -143,30 +128,27 @@ def measure_steady(name: str) -> tuple[float, float, float, programs.Case]:
 
 def measure(name: str, capture: bool) -> Figures:
     """All figures of one program."""
-    calls, eager_seconds, our_seconds, conversion, first = measure_cold(name)
+    cold, at_once = measure_cold(name), measure_cold(name, "3")
     steady_eager, steady, alone, ours = measure_steady(name)
     stats = [janus.stats(target) for target in ours.targets]
     return Figures(
         name=name,
-        calls=calls,
-        eager=eager_seconds,
-        cold=our_seconds,
+        cold=cold,
+        at_once=at_once,
         steady_eager=steady_eager,
         steady=steady,
         alone=alone,
-        conversion=conversion,
-        first=first,
         graphs=max(s.graphs for s in stats),
         in_graphs=sum(s.graph_calls for s in stats) / sum(s.calls for s in stats),
         fast=programs.PROGRAMS[name].fast,
-        captured=captured(name, calls) if capture else "",
+        captured=captured(name, cold.calls) if capture else "",
     )
 
 
 def captured(name: str, calls: int) -> str:
     """The cold start and steady state of torch.compile, with its default backend, in a fresh process."""
     try:
-        done = in_child("--probe", name, "--calls", str(calls), limit=LIMIT)
+        done = in_child(__file__, "--probe", name, "--calls", str(calls), limit=LIMIT)
     except subprocess.TimeoutExpired:
         return f"over {LIMIT} s"
     if done.returncode != 0:
@@ -186,33 +168,41 @@ def probe(name: str, calls: int) -> None:
 
 def row(f: Figures) -> str:
     """The figures of one program in a line."""
+    cold, at_once, until = f.cold, f.at_once, until_graphs(f.cold)
+    waited = f"{'never':>8}{'':8}" if until is None else f"{cold.eager_until:8.1f}{until:8.2f}"
     return (
-        f"{f.name:34}{f.calls:6}{f.eager:9.2f}{f.cold:9.2f}{f.cold / f.eager:9.2f}{f.conversion:10.2f}{f.graphs:7}"
-        f"{f.in_graphs:10.0%}{f.steady_eager * 1e3:9.2f}{f.steady * 1e3:10.2f}{f.steady / f.steady_eager:9.2f}"
-        f"{'*' if f.fast else ' '}{f.alone / f.steady_eager:8.2f}  {f.captured}"
+        f"{f.name:34}{cold.calls:6}{cold.eager:8.2f}{cold.janusc / cold.eager:8.2f}{waited}"
+        f"{at_once.janusc / at_once.eager:8.2f}{f.conversion:8.2f}{f.graphs:7}"
+        f"{f.in_graphs:10.0%}{f.steady_eager * 1e3:9.2f}{f.steady * 1e3:9.2f}{f.steady / f.steady_eager:9.2f}"
+        f"{'*' if f.fast else ' '}{f.alone / f.steady_eager:7.2f}  {f.captured}"
     )
+
+
+LEGEND = f"""
+calls, eager s: the first {CALLS} calls or more, each with another input; cold: the same by janusc, as a multiple
+until s, cold: the same until all graphs are there, and {CALLS} calls longer; at once: the first calls where warmup=3
+convert s: all conversions of that; graphs, in graphs: their number, and the share of calls that ran in them
+eager ms, janusc ms: a call after that; alone: eager's torch calls as straight-line code without a program around them
+* of these, at most {FAST} x eager is required, of the others {STEADY} x; a cold start at most {COLD} x"""
 
 
 def report(found: Sequence[Figures]) -> str:
     """The machine, the figures, and what is not as required."""
     python, threads = platform.python_version(), torch.get_num_threads()
-    heads = ("calls", "eager s", "janusc s", "of eager", "convert s", "graphs", "in graphs", "eager ms", "janusc ms")
-    widths = (6, 9, 9, 9, 10, 7, 10, 9, 10)
+    heads = ("calls", "eager s", "cold", "until s", "cold", "at once", "convert", "graphs", "in graphs")
+    heads += ("eager ms", "janusc", "of eager", "alone")
+    widths = (6, 8, 8, 8, 8, 8, 8, 7, 10, 9, 9, 9, 8)
+    first = median(start.first_conversion for f in found for start in (f.cold, f.at_once))
+    complaints = [text for f in found for text in f.complaints()]
     lines = [
         f"torch {torch.__version__}, Python {python}, {threads} thread, {processor_name()}",
-        f"the first {CALLS} calls or more, each with another input, warm-up and conversion included; then ms a call",
         "",
-        f"{'':34}{''.join(f'{h:>{w}}' for h, w in zip(heads, widths, strict=True))} of eager   alone   torch.compile",
+        f"{'':34}{''.join(f'{h:>{w}}' for h, w in zip(heads, widths, strict=True))}   torch.compile",
+        *map(row, found),
+        LEGEND,
+        f"the first conversion of a process takes {first:.2f} s more: not in these figures",
+        *([f"BAD  {text}" for text in complaints] or ["all as required"]),
     ]
-    lines += map(row, found)
-    complaints = [text for f in found for text in f.complaints()]
-    lines += [
-        "",
-        "alone: the torch calls that eager makes, as straight-line code without a program around them",
-        f"the first conversion of a process takes {median(f.first for f in found):.2f} s more: not in these figures",
-        f"* of these, at most {FAST} x eager is required, of the others {STEADY} x; a cold start at most {COLD} x",
-    ]
-    lines += [f"BAD  {text}" for text in complaints] or ["all as required"]
     return "\n".join(lines) + "\n"
 
 
@@ -222,13 +212,9 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="name", help=", ".join(programs.PROGRAMS))
     parser.add_argument("--no-torch-compile", action="store_true", help="leave torch.compile out: it takes minutes")
     parser.add_argument("--probe", choices=sorted(programs.PROGRAMS), help="torch.compile in this process; prints JSON")
-    parser.add_argument("--cold", choices=sorted(programs.PROGRAMS), help="a cold start in this process; prints JSON")
     parser.add_argument("--calls", type=int, default=CALLS)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    if options.cold:
-        cold_start(options.cold)
-        return 0
     if options.probe:
         probe(options.probe, options.calls)
         return 0

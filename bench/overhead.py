@@ -63,7 +63,7 @@ class Section:
 
 def convert(target: Any) -> Any:
     """The target under janusc, through the exact backend."""
-    return janus.compile(target, backend="aten")
+    return janus.compile(target, backend="aten", warmup=3)
 
 
 def torch_compile(target: Any) -> Any:

@@ -34,7 +34,7 @@ _MISSING = _Missing()
 @overload
 def compile(
     *,
-    warmup: int = ...,
+    warmup: int | None = ...,
     backend: str = ...,
     strict: bool = ...,
     trust_inputs: bool = ...,
@@ -50,7 +50,7 @@ def compile(
     target: C,
     /,
     *,
-    warmup: int = ...,
+    warmup: int | None = ...,
     backend: str = ...,
     strict: bool = ...,
     trust_inputs: bool = ...,
@@ -68,10 +68,11 @@ def compile(target: Any = _MISSING, /, **options: Any) -> Any:
     the ``forward`` is replaced in place, and the same object comes back. Without a target it is a decorator:
     ``@janus.compile(warmup=1)``.
 
-    The first ``warmup`` calls run eagerly and are profiled; then the function is converted, under assumptions that are
-    checked in each call. Where one does not hold, state is rolled back and that call runs eagerly. What can't be
-    converted runs eagerly and says so once, as a ``JanusWarning``; with ``strict=True`` that is an error. See
-    ``Options`` for the rest.
+    The first calls run eagerly, and three of them are profiled; then the function is converted, under assumptions that
+    are checked in each call; where one does not hold, state is rolled back and that call runs eagerly. This waits until
+    it is worth its price: no more is spent on it than a tenth of what the calls have taken so far, while ``warmup=n``
+    converts after ``n`` profiled calls. What can't be converted runs eagerly and says so once, as a
+    ``JanusWarning``; with ``strict=True`` that is an error. See ``Options`` for the rest.
     """
     chosen = make_options(options)
     if isinstance(target, _Missing):

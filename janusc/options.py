@@ -15,7 +15,8 @@ EXECUTORS = ("emitted", "interpreter")
 class Options:
     """What a user may choose for one compiled function.
 
-    ``warmup``         calls that run eagerly and are profiled before the first conversion
+    ``warmup``         calls that run eagerly and are profiled before the first conversion; None: three, once the calls
+                       have taken ten times what converting is expected to cost (``strict`` does not wait for that)
     ``backend``        who computes straight-line tensor code: ``"aten"`` (exact), or ``"auto"`` for the fastest
     ``strict``         after warm-up an eager fallback is an error that says why
     ``trust_inputs``   leave out the guards on the types and shapes of arguments
@@ -25,7 +26,7 @@ class Options:
     ``max_variants``   specialisations kept per function, or per module where modules share them
     """
 
-    warmup: int = 3
+    warmup: int | None = None
     backend: str = "auto"
     strict: bool = False
     trust_inputs: bool = False
@@ -35,7 +36,8 @@ class Options:
     max_variants: int = 8
 
     def __post_init__(self) -> None:
-        _check_count("warmup", self.warmup, 0)
+        if self.warmup is not None:
+            _check_count("warmup", self.warmup, 0)
         _check_count("max_variants", self.max_variants, 1)
         _check_choice("backend", self.backend, BACKENDS)
         _check_choice("executor", self.executor, EXECUTORS)

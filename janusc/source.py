@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import os
+import types
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +53,12 @@ def span_of(node: Any, filename: str) -> Span:
         getattr(node, "end_lineno", line) or line,
         getattr(node, "end_col_offset", 0) or 0,
     )
+
+
+def count_lines(code: types.CodeType) -> int:
+    """The lines of a function that have code on them, those of functions in it included."""
+    inner = (count_lines(const) for const in code.co_consts if isinstance(const, types.CodeType))
+    return len({line for _, _, line in code.co_lines()}) + sum(inner)
 
 
 def parse_text(text: str, filename: str = "<unknown>", flags: int = 0) -> ast.Module:

@@ -374,7 +374,7 @@ def test_messages_of_the_fallback(code: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", JanusWarning)
         assert function(1) == 2
-    found = [*state.refusals, *([state.verdict] if state.verdict is not None else [])]
+    found = [*state.notes.refusals, *([state.verdict] if state.verdict is not None else [])]
     assert [str(diagnostic) for diagnostic in found] == [text.strip("\n")]
 
 

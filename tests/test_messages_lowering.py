@@ -266,7 +266,7 @@ def explanation(code):
     """What ``explain`` says of a program, with lines relative to the program's own."""
     program = PROGRAMS[code]
     first = program.function.__code__.co_firstlineno
-    compiled = janus.compile(program.function)
+    compiled = janus.compile(program.function, warmup=3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", janus.JanusWarning)
         for _ in range(CALLS):

@@ -149,7 +149,7 @@ class Comparison:
         model_class: Callable[..., nn.Module] = getattr(models, task.class_name)
         self.eager = Trainer(task, model_class, models.train_step)
         copy = copy_of_models()
-        decorate = janus.compile(backend="aten")
+        decorate = janus.compile(backend="aten", warmup=3)  # a demonstration is over before waiting would pay
         if form == "class":
             self.target = decorate(getattr(copy, task.class_name))
             self.converted = Trainer(task, self.target, models.train_step)

@@ -9,10 +9,12 @@ Never:     runs an effect twice, shows an error of ours to the user outside stri
 Files in reading order:
     eager    when a call must be plain Python
     policy   rules of thumb as pure functions: what to evict, when to try again
+    budget   what a function may spend on its graphs
     places   from sites and emitted code back to the user's lines
     generalise  what is given up so that one specialisation takes many kinds of calls
     variant  one specialisation in use, and its counters
     faults   errors of a conversion, and what is said of them
+    notes    what went wrong, for the user to read
     sharers  the functions and modules that one state serves
     call     the state machine of a function's calls
     wrapper  what is called instead of the user's function

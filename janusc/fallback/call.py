@@ -19,13 +19,15 @@ import time
 import types
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 from janusc import torch_private
 from janusc.diagnostics import CODES, RUNS_EAGERLY, Diagnostic, JanusError, JanusWarning, Refusal, define
 from janusc.fallback import faults, generalise, places, policy
+from janusc.fallback.budget import Budget
 from janusc.fallback.eager import builtins_are_replaced
+from janusc.fallback.notes import Notes
 from janusc.fallback.sharers import Sharers
 from janusc.fallback.variant import Specialisation, Variant
 from janusc.frames import uncounted
@@ -35,7 +37,7 @@ from janusc.locks import make_lock
 from janusc.lowering.ir import Chain
 from janusc.options import Options
 from janusc.sentinels import MISS
-from janusc.source import Span
+from janusc.source import Span, count_lines
 from janusc.typeinfer.instrument import Instrumenter
 from janusc.typeinfer.profile import Profile, Snapshot
 
@@ -43,7 +45,6 @@ STILLBORN = define("JC902", "the guards of a new graph did not hold for its own 
 
 Arguments = tuple[Any, ...]
 Keywords = Mapping[str, Any]
-_KEPT_NOTES = 50
 _OF_THE_MOMENT = (RecursionError, MemoryError, SystemError)
 """Errors of a conversion that say nothing about the program: the stack was deep already, or memory short."""
 
@@ -82,16 +83,6 @@ class Entrance(Protocol):
         """Forget them."""
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A transaction that was rolled back: the assumption, or the error that eager may not have had, and how often."""
-
-    site: str | None
-    error: str
-    twin_succeeded: bool
-    count: int = 1
-
-
 class CompiledFunction:
     """What is known of one compiled function: profile, specialisations, counters, and what to do with the next call."""
 
@@ -100,7 +91,9 @@ class CompiledFunction:
         self.module = str(getattr(function, "__module__", None) or "")
         code = getattr(function, "__code__", None)
         self.span = None if code is None else Span(code.co_filename, code.co_firstlineno)
+        self._lines = 0 if code is None else count_lines(code)
         self.options = options
+        self.warmup = policy.PROFILED if options.warmup is None else options.warmup
         self.callees = callees
         self.silent = False
         self._convert_call = convert
@@ -125,12 +118,12 @@ class CompiledFunction:
         self.final = False  # the verdict is of the source, not of some inputs
         self._warned = False
         self.fault = ""
-        self.refusals: dict[Diagnostic, int] = {}
-        self.failures: dict[tuple[str | None, str, bool], Failure] = {}
+        self.notes = Notes()
         self.eager_calls = self.guard_misses = self.fallbacks = self.retired_hits = 0
         self.conversions = self.evictions = self.setbacks = self.waiting = 0
         self.conversion_seconds = 0.0
-        self._profiles_due = self.options.warmup
+        self._profiles_due = self.warmup
+        self.budget = Budget(limited=self.options.warmup is None and not self.options.strict, lines=self._lines)
         self._relaxing = False
         self._owes_profile = False  # a part of a call that had to be finished eagerly went unseen
         self._tried_for_all: list[Snapshot] = []
@@ -142,6 +135,9 @@ class CompiledFunction:
     def slow(self, function: types.FunctionType, args: Arguments, kwargs: Keywords) -> Any:
         """Profile, convert or just run a call eagerly, whichever is due."""
         tried = self.variants
+        if self.budget.forbids(self._hits() if tried else self.retired_hits):
+            self.guard_misses += bool(tried)
+            return self.run_eagerly(function, args, kwargs)
         if torch_private.in_transform() or builtins_are_replaced():  # what is seen then is no sample of ordinary calls
             return self.run_eagerly(function, args, kwargs)
         if self.verdict is not None and self.final:
@@ -159,6 +155,13 @@ class CompiledFunction:
             return self._run_profiled(function, args, kwargs)
         return self._convert_and_run(function, args, kwargs, tried)
 
+    def _hits(self) -> int:
+        return self.retired_hits + sum(variant.hits for variant in self.variants)
+
+    def pending(self) -> tuple[float, float] | None:
+        """The seconds that calls have taken, and must have taken, while the next conversion waits for that."""
+        return self.budget.pending(self._hits())
+
     def waits(self) -> bool:
         """Whether this call is one of those that run eagerly before the next conversion is tried."""
         if self.waiting <= 0 or self._profiles_due > 0:
@@ -173,8 +176,10 @@ class CompiledFunction:
         if self._parsed is not None and self._parsed.code is not function.__code__:
             self.reset()  # the user gave the function another body: what is known is of the old one
         if self._parsed is None:
+            started = time.perf_counter()
             try:
                 self._parsed = parse.parse(function)
+                self.budget.spend(time.perf_counter() - started)
             except Refusal as refusal:
                 self.refuse(refusal.diagnostic)
                 self._forbid(refusal.diagnostic)
@@ -195,14 +200,22 @@ class CompiledFunction:
     def run_eagerly(self, function: types.FunctionType, args: Arguments, kwargs: Keywords) -> Any:
         """The plain call."""
         self.eager_calls += 1
-        return function(*args, **kwargs)
+        start = self.budget.start()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self.budget.stop(start)
 
     @uncounted
     def _run_profiled(self, function: types.FunctionType, args: Arguments, kwargs: Keywords) -> Any:
-        twin = self._instrumenter.twin(function)
-        self.profile.count_call()
-        self.eager_calls += 1
-        return twin(*args, **kwargs)
+        start = self.budget.start()
+        try:
+            twin = self._instrumenter.twin(function)
+            self.profile.count_call()
+            self.eager_calls += 1
+            return twin(*args, **kwargs)
+        finally:
+            self.budget.stop_profiling(start, self._instrumenter.lines)
 
     @uncounted
     def _convert_and_run(
@@ -256,7 +269,9 @@ class CompiledFunction:
                 raise
             return error
         finally:
-            self.conversion_seconds += time.perf_counter() - started
+            seconds = time.perf_counter() - started
+            self.conversion_seconds += seconds
+            self.budget.spend(seconds, conversions=1)
         variant.adopt(made)
         self._install(variant)
         return variant
@@ -329,7 +344,7 @@ class CompiledFunction:
     def _postpone(self, error: Exception) -> None:
         """Try again later: there was too little room just now."""
         with self._lock:
-            self._note_refusal(faults.fault_of(error))
+            self.notes.add_refusal(faults.fault_of(error))
             self._set_back()
         self._forbid(faults.fault_of(error))
 
@@ -343,7 +358,7 @@ class CompiledFunction:
             self.refuse(faults.fault_of(error))
         elif self.variants:  # other inputs are converted, so these may be another time
             with self._lock:
-                self._note_refusal(error.diagnostic)
+                self.notes.add_refusal(error.diagnostic)
                 self._set_back()
         else:  # a refusal is of these inputs: others are tried, ever more rarely
             with self._lock:
@@ -373,7 +388,7 @@ class CompiledFunction:
         """A transaction was rolled back and its eager twin has run: learn from it."""
         with self._lock:
             self.fallbacks += 1
-            count = self._note_failure(site or place or None, error, twin_succeeded)
+            count = self.notes.add_failure(site or place or None, error, twin_succeeded)
             spurious = site is None and twin_succeeded and count >= policy.SPURIOUS_LIMIT
             if site is not None or spurious:
                 news = self.profile.refute(site or f"host:{place}")
@@ -408,21 +423,6 @@ class CompiledFunction:
         filename = None if self.span is None else self.span.filename
         return places.span_of_site(site, f"{self.module}.{self.name}", filename)
 
-    def _note_failure(self, place: str | None, error: Exception, twin_succeeded: bool) -> int:
-        """Write a failure down; how often there was one of its kind at the place."""
-        text = faults.reason(error)
-        key = place, text, twin_succeeded
-        known = self.failures.get(key)
-        if known is not None:
-            self.failures[key] = Failure(place, text, twin_succeeded, known.count + 1)
-        elif len(self.failures) < _KEPT_NOTES:
-            self.failures[key] = Failure(place, text, twin_succeeded)
-        return sum(f.count for f in self.failures.values() if f.site == place and f.twin_succeeded is twin_succeeded)
-
-    def _note_refusal(self, diagnostic: Diagnostic) -> None:
-        if diagnostic in self.refusals or len(self.refusals) < _KEPT_NOTES:
-            self.refusals[diagnostic] = self.refusals.get(diagnostic, 0) + 1
-
     @property
     def room(self) -> int:
         """The most specialisations."""
@@ -454,7 +454,7 @@ class CompiledFunction:
             if variant in self.variants:
                 self._drop(variant)
             self.guard_misses += 1
-            self._note_refusal(Diagnostic(STILLBORN, CODES[STILLBORN], self.span))
+            self.notes.add_refusal(Diagnostic(STILLBORN, CODES[STILLBORN], self.span))
             self._set_back()
         self._forbid(CODES[STILLBORN])
 

@@ -8,6 +8,9 @@ LONGEST_WAIT = 4096
 HITS_TO_FRONT = 8
 """Hits out of order after which a specialisation is tried first: rarely enough that alternating inputs cost nothing."""
 
+PROFILED = 3
+"""Calls that are profiled before the first conversion, where the user names no other number."""
+
 FEW_TO_TRY = 4
 """Specialisations that are simply tried in turn: with more of them, those who share them are told apart first."""
 

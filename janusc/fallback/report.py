@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from janusc.fallback.call import CompiledFunction, Failure
+from janusc.fallback.call import CompiledFunction
+from janusc.fallback.notes import Failure
 from janusc.fallback.variant import Specialisation, Variant
 from janusc.lowering.ir import Chain, Const, HostRange, Mark, Node, Segment, walk
 from janusc.lowering.printer import print_chain
@@ -136,10 +137,21 @@ def _condition(state: CompiledFunction) -> str:
         return "runs in graphs where one fits; no more are made, for the reason below"
     if state.verdict is not None:
         return "runs eagerly, for the reason below"
+    pending = state.pending()
+    waits = (
+        ""
+        if pending is None
+        else (
+            f"calls have taken {pending[0]:.2f} s, and {pending[1]:.2f} s make a conversion worth its price "
+            "(warmup=3 does not wait for that)"
+        )
+    )
     if state.variants:
-        return "runs in graphs"
-    if state.profile.calls < state.options.warmup:
-        return f"is being profiled: {state.profile.calls} of {state.options.warmup} calls"
+        return "runs in graphs" + (waits and f"; for more of them it waits: {waits}")
+    if waits:
+        return f"waits: {waits}"
+    if state.profile.calls < state.warmup:
+        return f"is being profiled: {state.profile.calls} of {state.warmup} calls"
     return "will be converted at the next call that may be"
 
 
@@ -216,7 +228,7 @@ def _in_words(node: Node) -> str:
 
 
 def _failures(state: CompiledFunction) -> Iterator[str]:
-    failures = list(state.failures.values())
+    failures = list(state.notes.failures.values())
     if failures:
         yield "rolled back and finished eagerly:"
     for failure in failures:
@@ -236,7 +248,7 @@ def _failure(state: CompiledFunction, failure: Failure) -> str:
 def _refusals(state: CompiledFunction) -> Iterator[str]:
     for name, fault in state.profiling_faults.items():
         yield f"{name} could not be profiled, by a fault of janusc's own: {fault}"
-    for diagnostic, count in state.refusals.items():
+    for diagnostic, count in state.notes.refusals.items():
         yield f"not converted, {_count(count, 'time')}:"
         yield from (f"  {line}" for line in str(diagnostic).splitlines())
     if state.verdict is not None:

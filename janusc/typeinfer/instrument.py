@@ -37,6 +37,7 @@ from janusc.frontend.duplicate import duplicate
 from janusc.frontend.parse import ParsedFunction
 from janusc.interrupts import is_interrupt
 from janusc.locks import make_lock
+from janusc.source import count_lines
 from janusc.typeinfer.observe import Recorder
 from janusc.typeinfer.profile import Profile
 
@@ -78,6 +79,7 @@ class Instrumenter:
     def __init__(self, profile: Profile) -> None:
         self.recorder = Recorder(profile, self.twin)
         self.faults: dict[str, str] = {}
+        self.lines = 0  # of all functions that were instrumented
         self._lock = make_lock()
         # by identity: code objects compare by content, and equal code of two files has different sites
         self._templates: OrderedDict[int, tuple[types.CodeType, Template | None]] = OrderedDict()
@@ -100,6 +102,7 @@ class Instrumenter:
             return found[1]
         template = _try_instrument(function, self.recorder)
         with self._lock:
+            self.lines += 0 if template is None else count_lines(code)
             self._templates[id(code)] = (code, template)
             while len(self._templates) > _CACHED_TWINS:
                 self._templates.popitem(last=False)

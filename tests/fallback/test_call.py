@@ -171,7 +171,7 @@ def test_a_refusal_makes_the_function_eager_and_says_so_once():
 def test_a_function_without_source_is_not_even_profiled():
     space = {}
     exec("def f(x):\n    return x", space)
-    f, state = wrap(Fake(), space["f"])
+    f, state = wrap(Fake(), space["f"], warmup=1)
     with pytest.warns(JanusWarning, match="JC101"):
         assert f(1) == 1
     assert state.direct and state.profile.calls == 0

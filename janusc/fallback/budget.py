@@ -1,0 +1,80 @@
+"""What a function may spend on its graphs: a share of what its calls have taken so far.
+
+Nobody knows how often a function will still be called. Who spends on being faster no more than a fixed share of what
+being slow has cost loses no more than this share, whatever comes: the answer to the ski-rental problem (Karlin et al.,
+"Competitive snoopy caching", 1988), with the share chosen smaller, since a conversion only makes calls cheaper.
+"""
+
+from __future__ import annotations
+
+import time
+
+SHARE = 0.1
+"""Of the seconds that the calls take eagerly. What a conversion costs is only estimated, so twice that stays small."""
+
+SECONDS_A_LINE = 5e-3
+"""What converting costs for each line of the functions that a call runs through, as measured on common programs."""
+
+
+class Budget:
+    """The seconds of a function's calls, and those spent on profiling and converting it.
+
+    ``lines`` is the number of lines that the next conversion is of, where there was none yet to tell its price.
+    """
+
+    __slots__ = ("_calls", "_converted", "_due", "_lines", "_measures", "_seconds", "_spent", "limited")
+
+    def __init__(self, limited: bool, lines: int) -> None:
+        self.limited = limited
+        self._spent = self._seconds = 0.0
+        self._calls = self._converted = 0
+        self._measures = False
+        self._lines = lines
+        self._set_due()
+
+    def start(self) -> float:
+        """A call begins: its start, or 0 inside of a call that is measured already."""
+        if self._measures or not self.limited:
+            return 0.0
+        self._measures = True
+        return time.perf_counter()
+
+    def stop(self, start: float) -> None:
+        """An eager call has ended that began then."""
+        if start:
+            self._measures = False
+            self._seconds += time.perf_counter() - start
+            self._calls += 1
+
+    def stop_profiling(self, start: float, lines: int) -> None:
+        """A profiled call through so many lines has ended: what it took beyond an eager one was spent."""
+        if start:
+            self._measures = False
+            self._lines = lines
+            self.spend(max(0.0, time.perf_counter() - start - self._each))
+
+    def spend(self, seconds: float, conversions: int = 0) -> None:
+        """So much was spent on conversions, or on preparing one."""
+        self._spent += seconds
+        self._converted += conversions
+        self._set_due()
+
+    def _set_due(self) -> None:
+        price = self._spent / self._converted if self._converted else self._lines * SECONDS_A_LINE
+        self._due = (self._spent + price) / SHARE
+
+    @property
+    def _each(self) -> float:
+        return self._seconds / self._calls if self._calls else 0.0
+
+    def forbids(self, hits: int) -> bool:
+        """Whether the next conversion may not be prepared or made yet; ``hits`` are the calls of graphs."""
+        return self.limited and self._seconds < self._due and (not hits or self._taken(hits) < self._due)
+
+    def _taken(self, hits: int) -> float:
+        """The seconds that the calls would have taken eagerly."""
+        return self._seconds + self._each * hits
+
+    def pending(self, hits: int) -> tuple[float, float] | None:
+        """The seconds that calls have taken and must have taken, while the next conversion waits for that."""
+        return (self._taken(hits), self._due) if self.forbids(hits) else None

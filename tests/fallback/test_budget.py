@@ -1,0 +1,136 @@
+"""A function spends no more on its graphs than a share of what its calls have taken."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+
+import janusc as janus
+from janusc.fallback import budget as budgets
+from janusc.fallback import cache
+from janusc.fallback.budget import SHARE, Budget
+
+
+class Clock:
+    """Seconds that pass only where the test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(budgets, "time", made)
+    return made
+
+
+def call(budget: Budget, clock: Clock, seconds: float) -> None:
+    start = budget.start()
+    clock.now += seconds
+    budget.stop(start)
+
+
+def test_a_conversion_is_forbidden_until_the_calls_have_taken_its_price_over_the_share(clock: Clock) -> None:
+    budget = Budget(limited=True, lines=2)
+    due = 2 * budgets.SECONDS_A_LINE / SHARE
+    call(budget, clock, due * 0.9)
+    assert budget.forbids(0) and budget.pending(0) == pytest.approx((due * 0.9, due))
+    call(budget, clock, due * 0.2)
+    assert not budget.forbids(0) and budget.pending(0) is None
+
+
+def test_what_was_spent_counts_and_tells_the_next_price(clock: Clock) -> None:
+    budget = Budget(limited=True, lines=1)
+    call(budget, clock, 10.0)
+    budget.spend(0.25)
+    budget.spend(0.5, conversions=1)  # 0.75 for one conversion: the second is due at 1.5 in all
+    assert budget.forbids(0)
+    call(budget, clock, 1.5 / SHARE - 10.0)
+    assert not budget.forbids(0)
+
+
+def test_calls_of_graphs_count_as_eager_ones(clock: Clock) -> None:
+    budget = Budget(limited=True, lines=1)
+    call(budget, clock, 1.0)
+    budget.spend(1.0, conversions=1)
+    assert budget.forbids(hits=int(2 / SHARE) - 2)
+    assert not budget.forbids(hits=int(2 / SHARE) - 1)
+
+
+def test_calls_inside_of_a_measured_one_are_not_measured_twice(clock: Clock) -> None:
+    budget = Budget(limited=True, lines=1)
+    outer = budget.start()
+    call(budget, clock, 1.0)
+    call(budget, clock, 1.0)
+    budget.stop(outer)
+    budget.spend(1.0)
+    assert budget.pending(0) == pytest.approx((2.0, (1.0 + budgets.SECONDS_A_LINE) / SHARE))
+
+
+def test_a_profiled_call_spends_what_it_takes_beyond_an_eager_one(clock: Clock) -> None:
+    budget = Budget(limited=True, lines=1)
+    call(budget, clock, 1.0)
+    start = budget.start()
+    clock.now += 1.5
+    budget.stop_profiling(start, lines=100)
+    assert budget.pending(0) == pytest.approx((1.0, (0.5 + 100 * budgets.SECONDS_A_LINE) / SHARE))
+
+
+def test_an_unlimited_budget_forbids_nothing_and_measures_nothing(clock: Clock) -> None:
+    budget = Budget(limited=False, lines=10**9)
+    assert budget.start() == 0.0 and not budget.forbids(0) and budget.pending(0) is None
+
+
+def test_by_default_a_function_waits_until_its_calls_have_taken_long_enough(clock: Clock) -> None:
+    def step(x):
+        clock.now += 0.1
+        return torch.relu(x) + 1
+
+    slow = janus.compile(step, backend="aten")
+    for _ in range(3):
+        slow(torch.ones(2))
+    assert janus.stats(slow).conversions == 0
+    assert "  waits: calls have taken 0." in janus.explain(slow)
+    state = cache.find_state(slow)
+    assert state is not None
+    state.budget.stop(state.budget.start() - 10.0)  # as if a call had taken ten seconds
+    for _ in range(5):
+        slow(torch.ones(2))
+    assert janus.stats(slow).conversions == 1
+
+
+@pytest.mark.parametrize("options", [{"warmup": 2}, {"strict": True}])
+def test_a_number_of_calls_and_strict_do_not_wait(options: dict[str, int]) -> None:
+    f = janus.compile(lambda x: torch.relu(x) + 1, backend="aten", **options)
+    for _ in range(4):
+        f(torch.ones(2))
+    assert janus.stats(f).conversions == 1
+
+
+def test_an_error_ends_the_measured_call(clock: Clock) -> None:
+    def fail(x):
+        clock.now += 1.0
+        raise ValueError("no")
+
+    f = janus.compile(fail, backend="aten")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no"):
+            f(torch.ones(2))
+    state = cache.find_state(f)
+    assert state is not None and state.eager_calls == 2 and state.budget.start() > 0
+
+
+def test_threads_may_measure_at_once() -> None:
+    f = janus.compile(lambda x: torch.relu(x) + 1, backend="aten")
+    threads = [threading.Thread(target=lambda: [f(torch.ones(2)) for _ in range(50)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert janus.stats(f).calls == 200
