@@ -32,16 +32,32 @@ def compare_plainly(keys: Iterable[Any]) -> bool:
 
 def hash_plainly(items: Iterable[Any]) -> bool:
     """Whether hashing the items, and comparing those of one hash, runs no user code."""
-    return all(type(i) in _PLAIN or (type(i) is tuple and hash_plainly(i)) or _is_itself_alone(type(i)) for i in items)
+    return all(type(item) in _PLAIN or _hashes_plainly(type(item), item) for item in items)
 
 
-def _is_itself_alone(cls: type) -> bool:
-    """Whether the objects of a class are equal to themselves alone, as ``object`` or ``Enum`` has it."""
-    for name in ("__hash__", "__eq__"):
-        found = next(vars(base)[name] for base in cls.__mro__ if name in vars(base))
-        if found is not vars(object)[name] and found is not vars(Enum).get(name):
-            return cls is type(None)
-    return True
+def _hashes_plainly(cls: type, item: Any) -> bool:
+    if _have_methods_of(cls, tuple):
+        return hash_plainly(item)
+    if hashes_its_fields(cls):
+        return hash_plainly(getattr(item, name) for name in cls.__dict__["__dataclass_fields__"])
+    return cls is type(None) or any(_have_methods_of(cls, plain) for plain in (object, Enum, int, str, float))
+
+
+def _have_methods_of(cls: type, plain: type) -> bool:
+    """Whether hashing and comparing objects of a class is what it is for another one."""
+    return issubclass(cls, plain) and all(_found(cls, name) is _found(plain, name) for name in ("__hash__", "__eq__"))
+
+
+def _found(cls: type, name: str) -> Any:
+    return next(vars(base)[name] for base in cls.__mro__ if name in vars(base))
+
+
+def hashes_its_fields(cls: type) -> bool:
+    """Whether objects of a class are hashed and compared by what they hold, as a frozen dataclass is."""
+    params, methods = cls.__dict__.get("__dataclass_params__"), [cls.__dict__.get(n) for n in ("__hash__", "__eq__")]
+    if params is None or not (params.eq and (params.frozen or params.unsafe_hash)):
+        return False
+    return all(getattr(getattr(m, "__code__", None), "co_filename", "") == "<string>" for m in methods)
 
 
 _QUERIES = (ordered, foremost, compare_plainly, hash_plainly)

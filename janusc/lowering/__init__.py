@@ -48,6 +48,7 @@ Files in reading order:
     classes         what is found on classes, and the guards that it stays so
     lower_attr      attribute access, after Python's own lookup order
     lower_object    attributes of objects that are known at run time only
+    lower_instance  objects of the user's classes that are made in the call
     lower_state     names and items: guarded reads, own writes, the commit
     mutation        changes in place, behind what rollback needs
     routine         functions that call themselves: defined once, invoked by name

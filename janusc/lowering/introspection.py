@@ -106,9 +106,14 @@ def lower_type(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
 @builtin(id)
 def lower_id(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Of an object from before the call: one that is made in a graph need not be where eager's would be."""
-    if len(args) != 1 or not (isinstance(args[0], Live) or is_object(exact_type(args[0]))):
+    if len(args) != 1 or not (isinstance(args[0], Live) or _is_older(args[0])):
         raise lo.refuse_call(codes.OPAQUE_CALL, "id of a value that varies")
     return emit(lo, ops.BUILTIN, "id", (arg(lo, args[0]),), 1)
+
+
+def _is_older(value: Any) -> bool:
+    """Whether an object is not known to be made in the call."""
+    return is_object(exact_type(value)) and not getattr(value, "fresh", False)
 
 
 @builtin(callable)

@@ -6,17 +6,27 @@ from typing import Any
 
 import torch
 
-from janusc.lowering import codes
+from janusc.lowering import codes, ops
 from janusc.lowering.abstract import Known, Sym, TupleV
-from janusc.lowering.classes import class_lookup
-from janusc.lowering.ir import Tup
+from janusc.lowering.classes import check_lacks, class_function, class_lookup, is_named_tuple
+from janusc.lowering.ir import Arg, Tup
 from janusc.lowering.lower_object import is_object
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.members import is_members_class
-from janusc.lowering.operands import exact_type, is_plain
+from janusc.lowering.operands import arg, emit, exact_type, is_plain
+from janusc.ordering import HASH_QUERY, hashes_its_fields
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.Tensor, torch.nn.Parameter)
 _IDENTITY = {"__hash__": object.__hash__, "__eq__": object.__eq__}
+
+
+def ask(lo: Lowering, query: str, given: Arg, part: str, otherwise: str) -> None:
+    """An assert that no user code has a say in what is done with some items."""
+    site = lo.site(lo.node, part)
+    if lo.profile.is_refuted(site):
+        raise lo.refuse_call(codes.OPAQUE_CALL, otherwise)
+    answer = emit(lo, ops.BUILTIN_READ, query, (given,), True)
+    lo.check("true", (answer.value,), site, lo.span())
 
 
 def check_key(lo: Lowering, key: Any) -> None:
@@ -29,6 +39,13 @@ def check_key(lo: Lowering, key: Any) -> None:
         return
     cls = exact_type(key)
     if cls is not None and (issubclass(cls, torch.Tensor) or cls in _PLAIN or is_members_class(cls)):
+        return
+    if cls is not None and (is_named_tuple(cls) or hashes_its_fields(cls)):
+        for name in () if is_named_tuple(cls) else _IDENTITY:
+            class_function(lo, cls, name, class_lookup(cls, name))
+        if is_named_tuple(cls):
+            check_lacks(lo, cls, *_IDENTITY)
+        ask(lo, HASH_QUERY, Tup((arg(lo, key),)), "hashes", "a key whose fields decide what they are equal to")
         return
     if cls is not None and (is_object(cls) or issubclass(cls, torch.nn.Module)):
         from janusc.lowering.lower_compare import guard_default

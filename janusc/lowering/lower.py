@@ -24,6 +24,7 @@ from janusc.lowering import (  # noqa: F401  (each registers its constructs)
     lower_compare,
     lower_container,
     lower_expr,
+    lower_instance,
     lower_operator,
     lower_random,
     lower_state,

@@ -45,7 +45,7 @@ from janusc.lowering.lower_object import is_object, object_attribute
 from janusc.lowering.lower_state import ANY_NAME, check_once, module_entry, note_read, raw_attr, read, write
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.namespaces import refuse_stale
-from janusc.lowering.operands import HOST_VALUES, emit, is_literal, lift, sample_of, sample_type
+from janusc.lowering.operands import HOST_VALUES, emit, exact_type, is_literal, lift, sample_of, sample_type
 from janusc.lowering.profiled import expect
 from janusc.lowering.store import own_dict, place_of
 from janusc.typeinfer import callees, torch_table, transfer
@@ -298,7 +298,7 @@ def _path(owner: Live, name: str) -> str:
     return f"{type(owner.sample).__qualname__}.{name}"
 
 
-def read_property(lo: Lowering, owner: Live | Known, cls: type, name: str, found: property) -> Any:
+def read_property(lo: Lowering, owner: Any, cls: type, name: str, found: property) -> Any:
     from janusc.lowering.lower_call import call
 
     return call(lo, BoundV(property_getter(lo, cls, name, found), owner), [], {})
@@ -353,11 +353,15 @@ def registered(lo: Lowering, owner: Live, name: str) -> Any:
 
 def super_attribute(lo: Lowering, owner: SuperV, name: str) -> Any:
     of_class = isinstance(owner.owner, Known)  # in a class method
-    cls = owner.owner.value if of_class else type(owner.owner.sample)
+    cls = owner.owner.value if of_class else exact_type(owner.owner)
+    assert cls is not None
     order = cls.__mro__
     for base in order[order.index(owner.cls) + 1 :]:
         if name in base.__dict__:
             found = base.__dict__[name]
+            if base is object and name == "__init__":
+                check_order(lo, cls, order.index(owner.cls) + 1, order.index(base), name)
+                return Known(found)
             if not isinstance(found, (pytypes.FunctionType, staticmethod, classmethod, property)):
                 break
             check_order(lo, cls, order.index(owner.cls) + 1, order.index(base), name)
@@ -381,6 +385,11 @@ def super_attribute(lo: Lowering, owner: SuperV, name: str) -> Any:
 def set_attribute(lo: Lowering, owner: Any, name: str, abstract: Any) -> None:
     if isinstance(owner, Known) and isinstance(owner.value, type):
         raise lo.refuse(codes.ASSIGNMENT, f"class attribute {name} is assigned")
+    if isinstance(owner, Sym) and is_object(owner.pytype):
+        from janusc.lowering.lower_instance import set_on_instance
+
+        set_on_instance(lo, owner, name, abstract)
+        return
     if not isinstance(owner, Live):
         raise lo.refuse(codes.ASSIGNMENT, f"attribute {name} of a value made inside the call is assigned")
     sample, cls = owner.sample, type(owner.sample)

@@ -21,7 +21,7 @@ from janusc.lowering.operands import arg, sym
 from janusc.types import ANY, HostType, TensorType
 
 _SIGNATURE = inspect.signature(torch.autograd.grad)
-_WITHOUT_READING = frozenset({"save", "write.attr", "write.item", "write.cell", "assert"})
+_WITHOUT_READING = frozenset({"save", "set.attr", "write.attr", "write.item", "write.cell", "assert"})
 
 
 def call_grad(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:

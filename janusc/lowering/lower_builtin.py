@@ -97,6 +97,11 @@ def call_known(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, A
         return Known(False)
     if any(function is f for f in _PURE):
         return pure(lo, function, args, kwargs)
+    if isinstance(function, type):
+        from janusc.lowering.lower_instance import is_made_here, make_instance
+
+        if is_made_here(function):
+            return make_instance(lo, function, args, kwargs)
     raise lo.refuse_call(codes.OPAQUE_CALL, f"a call of {callees.describe(function)}")
 
 

@@ -173,6 +173,8 @@ def call_partial(lo: Lowering, function: Live, args: list[Any], kwargs: dict[str
 
 def call_function(lo: Lowering, function: Live, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A Python function: inlined with its own source."""
+    from janusc.lowering import lower_builtin
+
     sample = function.sample
     if sample in torch_table.NEVER_TRACED:
         return Known(False)
@@ -187,6 +189,9 @@ def call_function(lo: Lowering, function: Live, args: list[Any], kwargs: dict[st
         from janusc.lowering.lower_torch import call_torch
 
         return call_torch(lo, sample, args, kwargs)
+    handler = lower_builtin.BUILTINS.get(sample)
+    if handler is not None:  # of the standard library
+        return handler(lo, args, kwargs)
     if not callees.is_inlined(sample):
         raise lo.refuse_call(codes.OPAQUE_CALL, f"a call of {callees.describe(sample)}, which is not looked into")
     try:
@@ -469,8 +474,9 @@ def call_super(lo: Lowering, node: Any) -> Any:
     if all(isinstance(v, Known) and isinstance(v.value, type) for v in (cls, owner)):
         if type(owner.value) in (type, abc.ABCMeta) and issubclass(owner.value, cls.value):
             return SuperV(cls.value, owner)
-    if not (isinstance(cls, Known) and isinstance(cls.value, type) and isinstance(owner, Live)):
+    held = exact_type(owner)
+    if not (isinstance(cls, Known) and isinstance(cls.value, type) and isinstance(owner, (Live, Sym)) and held):
         raise lo.refuse(codes.SUPER, "super() on something that varies")
-    if not issubclass(type(owner.sample), cls.value):
+    if not issubclass(held, cls.value):
         raise lo.refuse(codes.SUPER, "super() of another class")
     return SuperV(cls.value, owner)

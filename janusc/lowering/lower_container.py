@@ -14,7 +14,7 @@ from janusc.lowering.abstract import UNKNOWN, IterableV, Known, Live, Sym, Tuple
 from janusc.lowering.containers import FACTORIES, KINDS, MAPPINGS, METHODS, NOTHING
 from janusc.lowering.ir import Arg, Tup
 from janusc.lowering.iterate import static_items
-from janusc.lowering.keys import check_key
+from janusc.lowering.keys import ask, check_key
 from janusc.lowering.lower_builtin import builtin
 from janusc.lowering.lower_state import note_read
 from janusc.lowering.lowering import Lowering, expression
@@ -107,15 +107,6 @@ def many(lo: Lowering, items: Any, hashed: bool = True) -> Arg:
     if hashed and not isinstance(items, (Known, IterableV)):
         ask(lo, ordering.HASH_QUERY, given, "hashes", "what decides its own hash is collected")
     return given
-
-
-def ask(lo: Lowering, query: str, given: Arg, part: str, otherwise: str) -> None:
-    """An assert that no user code has a say in what is done with some items."""
-    site = lo.site(lo.node, part)
-    if lo.profile.is_refuted(site):
-        raise lo.refuse_call(codes.OPAQUE_CALL, otherwise)
-    answer = emit(lo, ops.BUILTIN_READ, query, (given,), True)
-    lo.check("true", (answer.value,), site, lo.span())
 
 
 # ---- methods

@@ -43,6 +43,10 @@ def call_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: di
         return tensor_method(lo, owner, name, args, kwargs)
     if name == "sort" and is_list(owner):
         return sort_list(lo, owner, args, kwargs)
+    if name == "_replace" and isinstance(owner, Sym) and not args:
+        from janusc.lowering.lower_instance import replaced
+
+        return replaced(lo, owner, kwargs)
     if isinstance(owner, Sym) and owner.pytype in METHODS:
         return container_method(lo, owner, name, args, kwargs)
     if kwargs and not isinstance(owner, Known) and not (isinstance(owner, DictV) and name == "update"):

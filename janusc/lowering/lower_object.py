@@ -13,10 +13,19 @@ from typing import Any
 import torch
 
 from janusc.lowering import codes, examples, ops
-from janusc.lowering.abstract import BoundV, Known, Sym
-from janusc.lowering.classes import MISSING, check_lacks, class_function, class_lookup, overrides
+from janusc.lowering.abstract import BoundV, Known, MethodV, Sym
+from janusc.lowering.classes import (
+    FIELD,
+    MISSING,
+    check_lacks,
+    class_function,
+    class_lookup,
+    is_named_tuple,
+    overrides,
+)
 from janusc.lowering.containers import is_kind
 from janusc.lowering.ir import Const
+from janusc.lowering.lower_state import check_once, raw_attr
 from janusc.lowering.lowering import Lowering
 from janusc.types import ANY, HostType
 
@@ -52,6 +61,8 @@ def object_attribute(lo: Lowering, owner: Sym, name: str) -> Any:
         raise lo.refuse(codes.ATTRIBUTE, f"{cls.__qualname__} finds its attributes itself")
     check_lacks(lo, cls, "__getattribute__", "__getattr__")
     found = class_lookup(cls, name)
+    if name == "_replace" and is_named_tuple(cls):
+        return MethodV(owner, name)
     if isinstance(found, property):
         return call(lo, BoundV(property_getter(lo, cls, name, found), owner), [], {})
     if isinstance(found, (pytypes.FunctionType, staticmethod, classmethod)):
@@ -60,13 +71,22 @@ def object_attribute(lo: Lowering, owner: Sym, name: str) -> Any:
             return BoundV(class_function(lo, cls, name, found), owner)
         function = class_function(lo, cls, name, found.__func__)
         return function if isinstance(found, staticmethod) else BoundV(function, Known(cls))
+    from janusc.lowering.lower_instance import given
+
+    held = given(lo, owner, name)
+    if held is not None:
+        return held
+    if is_named_tuple(cls):
+        if type(found) is FIELD:
+            check_once(lo, "is", (raw_attr(lo, lo.builder.ref(cls), name), lo.builder.ref(found, name)), name)
+            return Sym(lo.builder.one(ops.READ_ATTR, name, owner.value, span=lo.span()))
     check_plain(lo, cls, name, found)
-    if any(slot[0] == "attr" and slot[2] == name for slot in lo.written):
+    if not owner.fresh and any(slot[0] == "attr" and slot[2] == name for slot in lo.written):
         raise lo.refuse(codes.ATTRIBUTE, f"{name} of an object that may have been changed")
     lo.object_reads.add(name)
     (value,) = lo.builder.emit(ops.READ_ATTR, name, (owner.value,), (), (ANY,), lo.span())
-    held = examples.of(lo, owner)
-    lo.worlds.note(value, {w: getattr(e, name) for w, e in held.items() if type(e) is cls and hasattr(e, name)})
+    shown = examples.of(lo, owner)
+    lo.worlds.note(value, {w: getattr(e, name) for w, e in shown.items() if type(e) is cls and hasattr(e, name)})
     return Sym(value)
 
 

@@ -87,6 +87,7 @@ class Lowering:
         self.module_reads: dict[str, dict[int, Any]] = {}
         self.differentiates: list[Any] = []  # the statements of the function in which a gradient is taken
         self.histories: set[Value] = set()  # tensors read from outside that have a history or hooks
+        self.made: dict[Value, tuple[Any, dict[str, Any]]] = {}  # objects made in it: where, and what they were given
         self.object_reads: set[str] = set()  # attributes read of objects that are known at run time only
 
     # ---- places and refusals
@@ -216,6 +217,7 @@ class Lowering:
         for container, items, real in contents:
             container.items, container.real = copy.copy(items), real
         self.builder.rewind(nodes)
+        self.made.clear()
 
     # ---- frames and locals
 

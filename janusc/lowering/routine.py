@@ -378,6 +378,7 @@ def invoke(lo: Lowering, routine: Routine, function: Value, given: list[Arg]) ->
     kind = sample_type(sample) if sample is not UNKNOWN else ANY
     op = ops.INVOKE_WRITE if routine.acts else ops.INVOKE
     (value,) = lo.builder.emit(op, routine.name, (function, *given), (), (kind,), lo.span())
+    lo.made.clear()  # it may set what was given
     if isinstance(routine.result, TensorType):
         return Sym(value, sample, pytype=torch.Tensor)
     if isinstance(routine.result, TupleType):

@@ -162,6 +162,13 @@ def write_build(writer: Writer, node: Node) -> None:
     assign(writer, node, writer.expr(node.args[0]))
 
 
+@form("make")
+def write_make(writer: Writer, node: Node) -> None:
+    """``Item(v1, v2)``, ``object.__new__(Item)``"""
+    cls, rest = writer.name(node.args[0]), writer.call(node.args[1:], node.kwargs)
+    assign(writer, node, f"{writer.builtin('object')}.__new__({cls})" if node.target else f"{cls}({rest})")
+
+
 @form("unpack")
 def write_unpack(writer: Writer, node: Node) -> None:
     """``v2, v3 = v1``"""
@@ -202,6 +209,17 @@ def _commit(writer: Writer, node: Node, keep: str, statement: str) -> None:
     if node is not writer.last or node.op.name == "write.attr":  # a module's ``__setattr__`` can be interrupted
         writer.line(keep)
     writer.line(statement, node.span)
+
+
+@form("set.attr")
+def set_attr(writer: Writer, node: Node) -> None:
+    """``v1.count = v2`` of an object that nobody else has"""
+    owner, value = node.args
+    if is_plain(node.target):
+        writer.line(f"{writer.name(owner)}.{node.target} = {writer.expr(value)}", node.span)
+    else:
+        setter = writer.builtin("setattr")
+        writer.line(f"{setter}({writer.expr(owner)}, {node.target!r}, {writer.expr(value)})", node.span)
 
 
 @form("write.attr")

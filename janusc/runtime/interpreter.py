@@ -270,6 +270,18 @@ def _item(machine: Machine, node: Node, env: dict[Value, Any]) -> Any:
     return owner[key]
 
 
+@meaning("make")
+def _make(machine: Machine, node: Node, env: dict[Value, Any]) -> Any:
+    cls, *args = machine.args(node, env)
+    return object.__new__(cls) if node.target else cls(*args, **machine.kwargs(node, env))
+
+
+@meaning("set.attr")
+def _set_attr(machine: Machine, node: Node, env: dict[Value, Any]) -> None:
+    owner, value = machine.args(node, env)
+    setattr(owner, node.target, value)
+
+
 @meaning("build")
 def _build(machine: Machine, node: Node, env: dict[Value, Any]) -> Any:
     return machine.value(node.args[0], env)

@@ -83,7 +83,7 @@ def exposed_values(graph: Graph) -> set[Value]:
     """The values whose identity or memory somebody may see change: written, kept, handed out, or a base of such."""
     exposed = set(values_of(graph.outputs))
     for node in reversed(graph.nodes):
-        keeps = node.regions or node.op.effect not in HARMLESS or node.op.name == "build"
+        keeps = node.regions or node.op.effect not in HARMLESS or node.op.name in ("build", "make")
         if keeps or any(v in exposed and not is_immutable(v.type) for v in node.outputs):
             exposed.update(node.inputs)
     return exposed
