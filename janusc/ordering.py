@@ -5,6 +5,7 @@ The keys are compared as often and in the order in which Python's own ``sorted``
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any
@@ -36,11 +37,30 @@ def hash_plainly(items: Iterable[Any]) -> bool:
 
 
 def _hashes_plainly(cls: type, item: Any) -> bool:
-    if _have_methods_of(cls, tuple):
+    methods = type.__getattribute__(cls, "__hash__"), type.__getattribute__(cls, "__eq__")
+    way, *known = _WAYS.get(cls, _UNKNOWN)
+    if known[0] is not methods[0] or known[1] is not methods[1]:  # a class may get others
+        way = _way_of(cls)
+        _WAYS[cls] = way, *methods
+    if way == "by items":
         return hash_plainly(item)
-    if hashes_its_fields(cls):
+    if way == "by fields":
         return hash_plainly(getattr(item, name) for name in cls.__dict__["__dataclass_fields__"])
-    return cls is type(None) or any(_have_methods_of(cls, plain) for plain in (object, Enum, int, str, float))
+    return way == "plainly"
+
+
+_WAYS: weakref.WeakKeyDictionary[type, tuple[str, Any, Any]] = weakref.WeakKeyDictionary()
+_UNKNOWN = ("", _WAYS, _WAYS)
+
+
+def _way_of(cls: type) -> str:
+    """How objects of a class are hashed."""
+    if _have_methods_of(cls, tuple):
+        return "by items"
+    if hashes_its_fields(cls):
+        return "by fields"
+    plain = cls is type(None) or any(_have_methods_of(cls, other) for other in (object, Enum, int, str, float))
+    return "plainly" if plain else "by itself"
 
 
 def _have_methods_of(cls: type, plain: type) -> bool:

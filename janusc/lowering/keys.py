@@ -29,6 +29,16 @@ def ask(lo: Lowering, query: str, given: Arg, part: str, otherwise: str) -> None
     lo.check("true", (answer.value,), site, lo.span())
 
 
+def holds_plain_fields(lo: Lowering, key: Any) -> bool:
+    """Whether a key was made here, of plain values."""
+    cls = exact_type(key)
+    if cls is None or not isinstance(key, Sym):
+        return False
+    region, fields = lo.made.get(key.value, (None, {}))
+    names = cls._fields if is_named_tuple(cls) else cls.__dict__["__dataclass_fields__"]  # type: ignore[attr-defined]
+    return region is lo.builder.regions[-1] and all(name in fields and is_plain(fields[name]) for name in names)
+
+
 def check_key(lo: Lowering, key: Any) -> None:
     """A key is plain, or an object that is only equal to itself."""
     if isinstance(key, Known) or is_plain(key):
@@ -45,7 +55,8 @@ def check_key(lo: Lowering, key: Any) -> None:
             class_function(lo, cls, name, class_lookup(cls, name))
         if is_named_tuple(cls):
             check_lacks(lo, cls, *_IDENTITY)
-        ask(lo, HASH_QUERY, Tup((arg(lo, key),)), "hashes", "a key whose fields decide what they are equal to")
+        if not holds_plain_fields(lo, key):
+            ask(lo, HASH_QUERY, Tup((arg(lo, key),)), "hashes", "a key whose fields decide what they are equal to")
         return
     if cls is not None and (is_object(cls) or issubclass(cls, torch.nn.Module)):
         from janusc.lowering.lower_compare import guard_default
