@@ -38,8 +38,8 @@ def hash_plainly(items: Iterable[Any]) -> bool:
 
 def _hashes_plainly(cls: type, item: Any) -> bool:
     methods = type.__getattribute__(cls, "__hash__"), type.__getattribute__(cls, "__eq__")
-    way, *known = _WAYS.get(cls, _UNKNOWN)
-    if known[0] is not methods[0] or known[1] is not methods[1]:  # a class may get others
+    way, hashing, comparing = _WAYS.get(cls, _UNKNOWN)
+    if hashing is not methods[0] or comparing is not methods[1]:  # a class may get others
         way = _way_of(cls)
         _WAYS[cls] = way, *methods
     if way == "by items":
