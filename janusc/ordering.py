@@ -38,10 +38,10 @@ def hash_plainly(items: Iterable[Any]) -> bool:
 
 def _hashes_plainly(cls: type, item: Any) -> bool:
     methods = type.__getattribute__(cls, "__hash__"), type.__getattribute__(cls, "__eq__")
-    way, hashing, comparing = _WAYS.get(cls, _UNKNOWN)
-    if hashing is not methods[0] or comparing is not methods[1]:  # a class may get others
-        way = _way_of(cls)
-        _WAYS[cls] = way, *methods
+    known = _WAYS.get(cls, _UNKNOWN)
+    if known[1] is not methods[0] or known[2] is not methods[1]:  # a class may get others
+        known = _WAYS[cls] = _way_of(cls), *methods
+    way: str = known[0]
     if way == "by items":
         return hash_plainly(item)
     if way == "by fields":
