@@ -14,10 +14,10 @@ from janusc.diagnostics import Diagnostic, silenced
 from janusc.frontend.build import DeferredTemplate
 from janusc.frontend.outline import outline
 from janusc.frontend.parse import ParsedFunction
+from janusc.lowering.agenda import HostStatements
 from janusc.lowering.ir import Chain, Effect, Segment
 from janusc.lowering.lower import lower
 from janusc.lowering.passes.pipeline import optimise
-from janusc.lowering.segments import HostStatements
 from janusc.once import uncounted_warnings
 from janusc.options import Options
 from janusc.runtime.emit import emit

@@ -159,14 +159,21 @@ def _count(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
+_MARKS = {
+    "start": "again and again, by",
+    "end": "and so on, by",
+    "enter": "in the block of",
+    "leave": "that was the block of",
+}
+
+
 def _variant(variant: Variant, made: Specialisation, home: Span | None) -> Iterator[str]:
     yield f"graph {variant.number}: {_count(variant.hits, 'call')}, {variant.fallbacks} of them finished eagerly"
     index = 0
     for step in made.chain.steps:
         if isinstance(step, Mark):
             if step.kind != "test":
-                where = "again and again, by" if step.kind == "start" else "and so on, by"
-                yield f"  {where} {step.span}"
+                yield f"  {_MARKS[step.kind]} {step.span}"
             continue
         if isinstance(step, Segment) and not step.returns and not step.body.nodes:
             continue

@@ -19,5 +19,6 @@ Files in reading order:
     parse     all of the above, once per code object
     build     a tree back into a function that passes for the user's own
     iteration the iterator of a loop that runs in parts
+    modes     the grad mode of a block that runs in parts
     outline   a range of statements as a function of its live-ins
 """

@@ -14,11 +14,15 @@ import gast
 from janusc.frontend import build, names
 from janusc.frontend.duplicate import duplicate
 from janusc.frontend.iteration import PREFIX, iterator_of
+from janusc.frontend.modes import Block
 from janusc.frontend.parse import ParsedFunction
 from janusc.sentinels import UNBOUND
 
 ITER = "_jc_iter_of"
 """The name under which outlined statements find what begins a loop."""
+
+BLOCK = "_jc_block"
+"""The name under which they find what a block of steps stands under."""
 
 ENTER = "_jc_enter"
 """The name under which they find what looks for graphs of a function that they call."""
@@ -28,6 +32,7 @@ _EXTRA: Mapping[str, object] = {
     "_jc_name_error": NameError,
     "_jc_any_error": BaseException,
     ITER: iterator_of,
+    BLOCK: Block,
 }
 
 

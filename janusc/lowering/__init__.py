@@ -67,8 +67,10 @@ Files in reading order:
     split           an opaque call taken out of its statement, so that the rest of it can be converted
     live_ins        what a segment knows of its locals after ordinary Python has run
     worth           whether a transaction is worth being a graph
+    agenda          where segments start, and what has to be outlined
     segments        the walk over the statements: segments, and the host ranges between them
     open_loops      loops that ordinary Python keeps out of a graph, as loops of steps
+    open_blocks     blocks under a grad mode that ordinary Python keeps out of a graph, as steps
     lower           the whole way: from a function and a call to a chain
     passes          graph to graph, a chapter of its own
 """

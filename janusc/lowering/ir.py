@@ -157,11 +157,13 @@ class HostRange:
 
 @dataclass(frozen=True)
 class Mark:
-    """A place in a loop of steps, which are run again and again as they stand between its start and its end.
+    """A place in a loop of steps, which are run again and again as they stand between its start and its end; or in a
+    block of steps, which stand under a context manager between where they enter and where they leave it.
 
     ``kind``: "start"; "test", where the loop is left unless the local ``name`` is true; "end", where it is left if the
     local ``name`` is true, and goes on from its start otherwise or without a name. ``locals`` are those that a pass may
-    set: what they are at an end or test is what they are at the start of the next pass and after the loop.
+    set: what they are at an end or test is what they are at the start of the next pass and after the loop. "enter" by
+    the manager that the local ``name`` holds, and "leave".
     """
 
     kind: str

@@ -31,10 +31,12 @@ from janusc.lowering import (  # noqa: F401  (each registers its constructs)
     lower_stmt,
     ops,
 )
+from janusc.lowering.agenda import Lowered
 from janusc.lowering.lowering import Lowering, Unconvertible
+from janusc.lowering.open_blocks import open_block
 from janusc.lowering.open_loops import open_up
 from janusc.lowering.routine import NoRoutine, Recursive
-from janusc.lowering.segments import Lowered, Walk
+from janusc.lowering.segments import Walk
 from janusc.lowering.split import split
 
 _MANY, _MOST_SECONDS = 16, 5.0  # refusals, and the time after which a function is left to ordinary Python
@@ -85,7 +87,7 @@ def learn(walk: Walk, error: Unconvertible, late: bool) -> None:
 def split_off(walk: Walk, error: Unconvertible) -> None:
     """Run a statement on the host, or only the opaque call in it where what is around can stand in a graph."""
     statement = walk.current
-    if open_up(walk, statement, error.diagnostic):
+    if open_up(walk, statement, error.diagnostic) or open_block(walk, statement, error.diagnostic):
         return
     parts = None
     if error.call is not None and id(statement) not in walk.pieces:

@@ -22,7 +22,7 @@ from janusc.lowering.store import map_abstract, parts
 from janusc.lowering.truth import concretise
 from janusc.typeinfer import callees
 
-_GRAD_MODES = {torch.no_grad: False, torch.enable_grad: True, torch.inference_mode: False}
+GRAD_MODES = {torch.no_grad: False, torch.enable_grad: True, torch.inference_mode: False}
 _AUTOCAST = (torch.autocast, torch.amp.autocast, torch.cpu.amp.autocast_mode.autocast, torch.cuda.amp.autocast)
 
 
@@ -144,7 +144,7 @@ def cloned(lo: Lowering, function: Any) -> Any:
     if not isinstance(method, pytypes.MethodType) or method.__func__.__name__ != "clone":
         return None
     manager = method.__self__
-    if type(manager) not in _GRAD_MODES or not getattr(manager, "mode", True):
+    if type(manager) not in GRAD_MODES or not getattr(manager, "mode", True):
         return None
     if isinstance(function, Live):
         read(lo, function.value, "attr", "__self__", manager, "the decorator")
@@ -161,8 +161,8 @@ def make_manager(lo: Lowering, node: Any, function: Any) -> tuple[Arg, bool | No
     target = cloned(lo, function) or called(function)
     args = [lo.expr(a) for a in node.args]
     kwargs = {k.arg: lo.expr(k.value) for k in node.keywords}
-    if target in _GRAD_MODES and not args and not kwargs:
-        grad: bool | None = _GRAD_MODES[target]
+    if target in GRAD_MODES and not args and not kwargs:
+        grad: bool | None = GRAD_MODES[target]
     elif target is torch.set_grad_enabled and len(args) == 1:
         mode = concretise(lo, args[0]) if isinstance(args[0], Sym) else args[0]
         if not isinstance(mode, Known):

@@ -28,8 +28,9 @@ from janusc.frontend import liveness, names
 from janusc.frontend.duplicate import duplicate
 from janusc.frontend.iteration import PREFIX
 from janusc.frontend.outline import ITER
+from janusc.lowering.agenda import After, HostStatements
 from janusc.lowering.ir import HostRange, Mark, Segment
-from janusc.lowering.segments import After, HostStatements, Walk
+from janusc.lowering.segments import Walk
 from janusc.lowering.worth import amount_of_work
 
 LEAST_WORK = 4

@@ -301,7 +301,7 @@ class _Reader:
         return tuple(scan.series(")", scan.word))
 
     def step(self, scan: _Scanner) -> Step:
-        kind = next((k for k in ("start", "test", "end") if scan.take(k)), None)
+        kind = next((k for k in ("start", "test", "end", "enter", "leave") if scan.take(k)), None)
         if kind is not None:
             names = self.names(scan)
             return Mark(kind, names, scan.word() if scan.take("by ") else "", scan.span())

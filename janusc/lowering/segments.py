@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import types as pytypes
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import gast
@@ -34,6 +34,7 @@ from janusc.lowering.abstract import (
     TupleV,
     Unbound,
 )
+from janusc.lowering.agenda import After, HostStatements, Lowered, Start
 from janusc.lowering.branch import specialise
 from janusc.lowering.cond import cond
 from janusc.lowering.ir import FUNCTION, Arg, Chain, Const, Graph, HostRange, Mark, Segment, Step
@@ -49,50 +50,6 @@ from janusc.lowering.truth import decide, truth
 from janusc.lowering.worlds import OUTSIDE
 from janusc.lowering.worth import hands_on_tensor, is_worth
 from janusc.types import ANY, HostType
-
-
-@dataclass(frozen=True)
-class HostStatements:
-    """A host range before it is outlined."""
-
-    key: str
-    statements: tuple[Any, ...]
-    live_ins: tuple[str, ...]
-    live_outs: tuple[str, ...] | None
-
-
-@dataclass(frozen=True)
-class Lowered:
-    """The chain, what has to be outlined for it, and why statements run on the host."""
-
-    chain: Chain
-    hosts: tuple[HostStatements, ...]
-    notes: tuple[Diagnostic, ...]
-
-
-@dataclass(frozen=True)
-class Start:
-    """The start of a segment: the rest of the function, how much stands before it, and the host range it follows."""
-
-    agenda: tuple[Any, ...]
-    steps: int
-    outlined: int
-    notes: int
-    after: After | None = None
-
-
-@dataclass(frozen=True)
-class After:
-    """What a host range left: the locals as they were before it, which of them are read later or were set in it.
-
-    ``statements`` are those that may have set them; ``kind`` tells segments apart that follow the same statement.
-    """
-
-    held: Mapping[str, Any]
-    later: frozenset[str]
-    changed: frozenset[str]
-    statements: tuple[Any, ...]
-    kind: str = "after"
 
 
 class Walk:
@@ -114,6 +71,7 @@ class Walk:
         self.pieces: dict[int, list[Any]] = {}
         self.loaded: dict[int, frozenset[str]] = {}
         self.openings: dict[int, Any] = {}  # the loops that are gone through as steps, or were
+        self.blocks: dict[int, Any] = {}  # what is gone through as steps under a grad mode, by its last statement
         self.marks: dict[int, Callable[[], None]] = {}  # what is done at a statement that stands for a place
         self.steps: list[Step] = []
         self.outlined: list[HostStatements] = []
@@ -325,8 +283,17 @@ class Walk:
         if not self.steps:
             return ""
         key = f"rest_{len(self.outlined)}"
-        self.outlined.append(HostStatements(key, self.starts[-1].agenda, self.live_ins[1:], None))
+        self.outlined.append(HostStatements(key, self.in_blocks(self.starts[-1].agenda), self.live_ins[1:], None))
         return key
+
+    def in_blocks(self, statements: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The rest of the function, with what is left of the blocks around under their ``with``."""
+        found: list[Any] = []
+        for statement in statements:
+            found.append(statement)
+            if id(statement) in self.blocks:
+                found = self.blocks[id(statement)].around(found[:-1])
+        return tuple(found)
 
     def add_segment(self, segment: Segment) -> bool:
         """A transaction without tensor work is better run as it is: its statements go to the host, and False."""
@@ -471,6 +438,11 @@ class Walk:
         lo.segment_site = lo.site(lo.node, after.kind)
         watched = lo.builder.guard(ops.BUILTIN_READ, torch_private.WATCHED_QUERY, (), HostType("bool"), lo.span())
         lo.check("false", (watched,), "nobody watches torch", lo.span())
+        block = next((self.blocks[id(s)] for s in self.agenda if id(s) in self.blocks), None)
+        lo.grad = True if block is None else block.grad
+        if block is not None:
+            mode = lo.builder.guard(ops.BUILTIN_READ, "torch.is_grad_enabled", (), HostType("bool"), lo.span())
+            lo.check("true" if lo.grad else "false", (mode,), "the grad mode of the block", lo.span())
         live_ins = [FUNCTION]
         seen = assigned_types(self.parsed, after.statements, self.profile)
         for name in sorted((after.later | self.kept()) & (after.changed | after.held.keys())):

@@ -40,13 +40,16 @@ def verify(item: Chain | Graph) -> None:
     for step in item.steps:
         if isinstance(step, Segment) and step.live_ins[:1] != (FUNCTION,):
             raise VerifyError(f"{item.name}: the first live-in of a segment is {FUNCTION}")
-    depth = 0
+    open_: list[str] = []  # the kinds of marks that end the loops and blocks around
     for number, step in enumerate(item.steps):
         if isinstance(step, Mark):
-            depth += {"start": 1, "end": -1}.get(step.kind, 0)
-            if depth < (step.kind != "end"):
+            if step.kind in _ENDS:
+                open_.append(_ENDS[step.kind])
+            elif open_[-1:] != ["end" if step.kind == "test" else step.kind]:
                 raise VerifyError(f"{item.name}: step {number} is not in a loop")
-        if step.returns and depth:
+            elif step.kind != "test":
+                open_.pop()
+        if step.returns and open_:
             raise VerifyError(f"{item.name}: step {number} returns in the middle of a loop")
         if step.returns and number != len(item.steps) - 1:
             raise VerifyError(f"{item.name}: step {number} returns but is not the last")
@@ -54,8 +57,11 @@ def verify(item: Chain | Graph) -> None:
             if number > 0 and not step.resume:
                 raise VerifyError(f"{item.name}: step {number} does not say where the call goes on if it fails")
             _verify_segment(step, defined, frozenset(item.objects))
-    if depth:
+    if open_:
         raise VerifyError(f"{item.name}: a loop has no end")
+
+
+_ENDS = {"start": "end", "enter": "leave"}
 
 
 def _verify_segment(segment: Segment, defined: set[Value], objects: frozenset[str]) -> None:

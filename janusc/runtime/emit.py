@@ -126,7 +126,11 @@ def drive(emitted: Callable[..., Any]) -> Callable[..., Any]:
             except StopIteration as end:
                 return end.value
             result = None  # the steps hold of it what they need
-            result = host(*live)
+            try:
+                result = host(*live)
+            except BaseException:
+                steps.close()  # they leave the blocks that they stand in
+                raise
             live = ()  # nor is anything kept alive that they let go
 
     return run
@@ -369,10 +373,15 @@ class _Entry:
     # loops of steps
 
     def _mark(self, mark: Mark, index: int) -> None:
-        """The start of a loop, or a place where it may be left."""
+        """The start of a loop or block, or a place where it may be left."""
         line = self.writer.line
         if mark.kind == "start":
             self._start(mark, index)
+        elif mark.kind == "enter":
+            line(f"with {self._variable(mark.name)}:", mark.span)
+            self.writer.indent()
+        elif mark.kind == "leave":
+            self.writer.dedent()
         elif mark.kind == "test":
             line(f"if not {self._variable(mark.name)}:", mark.span)
             self.writer.indent()

@@ -7,6 +7,7 @@ op means is said here a second time, as simply as Python allows.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import inspect
 import math
 import operator
@@ -73,15 +74,16 @@ def run_chain(
     run = _Run(chain, function, call, hosts, listener)
     loops: list[int] = []  # where the loops around began
     number, steps = 0, chain.steps
-    while number < len(steps):
-        step = steps[number]
-        if isinstance(step, Mark):
-            number = run.mark(step, number, steps, loops)
-            continue
-        done, result = run.host_range(step) if isinstance(step, HostRange) else run.segment(step, number == 0)
-        if done:
-            return result
-        number += 1
+    with run.managers:
+        while number < len(steps):
+            step = steps[number]
+            if isinstance(step, Mark):
+                number = run.mark(step, number, steps, loops)
+                continue
+            done, result = run.host_range(step) if isinstance(step, HostRange) else run.segment(step, number == 0)
+            if done:
+                return result
+            number += 1
     return None
 
 
@@ -99,6 +101,8 @@ class _Run:
         self.function, self.call, self.hosts, self.listener = function, call, hosts, listener
         self.locals: dict[str, Any] = {FUNCTION: function, **call.arguments}
         self.machine = Machine(chain.objects)
+        self.managers = contextlib.ExitStack()  # of the blocks that the step stands in
+        self.blocks: list[contextlib.ExitStack] = []
 
     def host(self, key: str, live_ins: tuple[str, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Outlined statements as a function of this call, and their arguments."""
@@ -110,6 +114,14 @@ class _Run:
         """The step after a mark; ``loops`` are the starts of the loops that it stands in."""
         if step.kind == "start":
             loops.append(number)
+            return number + 1
+        if step.kind == "enter":
+            block = self.managers.enter_context(contextlib.ExitStack())
+            block.enter_context(self.locals[step.name])
+            self.blocks.append(block)
+            return number + 1
+        if step.kind == "leave":
+            self.blocks.pop().close()
             return number + 1
         holds = bool(step.name and self.locals.get(step.name))
         if holds is (step.kind == "test"):
@@ -159,6 +171,7 @@ class _Run:
 
     def recover(self, segment: Segment, first: bool, error: BaseException) -> Any:
         """Roll back and run the rest of the call eagerly."""
+        self.managers.close()
         if first and not segment.resume:
             args, kwargs = self.call.args, self.call.kwargs
             return recovery.recover(self.listener, error, self.machine.undo, self.function, args, kwargs)

@@ -78,6 +78,8 @@ def test_steps_keep_all_they_say():
         Segment((), graph, graph, ("x", "1"), False, "rest 1"),
         Mark("start", ("x", "a name"), span=Span("f.py", 2)),
         Mark("test", (), "more"),
+        Mark("enter", (), "manager"),
+        Mark("leave", ()),
         Mark("end", ("x",), "if not", Span("f.py", 2)),
         HostRange("host 1", ("x",), (), True, "it's # opaque", Span("f.py", 3)),
     )

@@ -296,6 +296,9 @@ def test_a_graph_of_many_nodes_and_deep_regions():
         (["end"], "step 0 is not in a loop"),
         (["start", "end", "test"], "step 2 is not in a loop"),
         (["start", "host", "end"], "returns in the middle of a loop"),
+        (["enter"], "no end"),
+        (["start", "enter", "end", "leave"], "step 2 is not in a loop"),
+        (["start", "enter", "test"], "step 2 is not in a loop"),
     ],
 )
 def test_loops_of_steps_are_closed(kinds, message):
@@ -303,3 +306,4 @@ def test_loops_of_steps_are_closed(kinds, message):
     with pytest.raises(VerifyError, match=message):
         verify(Chain("c", tuple(steps)))
     verify(Chain("c", (Mark("start", ()), Mark("test", (), "x"), Mark("end", ()))))
+    verify(Chain("c", (Mark("enter", (), "x"), Mark("start", ()), Mark("end", ()), Mark("leave", ()))))

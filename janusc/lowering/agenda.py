@@ -1,0 +1,54 @@
+"""What the walk over a function's statements goes by: where segments start, and what has to be outlined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from janusc.diagnostics import Diagnostic
+from janusc.lowering.ir import Chain
+
+
+@dataclass(frozen=True)
+class HostStatements:
+    """A host range before it is outlined."""
+
+    key: str
+    statements: tuple[Any, ...]
+    live_ins: tuple[str, ...]
+    live_outs: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """The chain, what has to be outlined for it, and why statements run on the host."""
+
+    chain: Chain
+    hosts: tuple[HostStatements, ...]
+    notes: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True)
+class Start:
+    """The start of a segment: the rest of the function, how much stands before it, and the host range it follows."""
+
+    agenda: tuple[Any, ...]
+    steps: int
+    outlined: int
+    notes: int
+    after: After | None = None
+
+
+@dataclass(frozen=True)
+class After:
+    """What a host range left: the locals as they were before it, which of them are read later or were set in it.
+
+    ``statements`` are those that may have set them; ``kind`` tells segments apart that follow the same statement.
+    """
+
+    held: Mapping[str, Any]
+    later: frozenset[str]
+    changed: frozenset[str]
+    statements: tuple[Any, ...]
+    kind: str = "after"
