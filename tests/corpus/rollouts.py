@@ -411,6 +411,7 @@ def a_buffer_of_bounded_length():
 
         def step(self):
             self.steps += 1
+            time.time()
             return float(self.steps)
 
     environment, buffer, last = Environment(), [], {"state": torch.zeros(2)}
