@@ -17,6 +17,7 @@ Files in reading order:
     desugar   fewer statement and expression kinds, same meaning
     jumps     break, continue and early return as flags and ifs
     parse     all of the above, once per code object
+    translate a tree as Python compiles it, with what is put in on the way
     build     a tree back into a function that passes for the user's own
     iteration the iterator of a loop that runs in parts
     modes     the grad mode of a block that runs in parts

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import gast
-
 from janusc.diagnostics import silenced
 from janusc.frontend import names
 from janusc.frontend.capture import FUTURE_FLAGS
 from janusc.frontend.parse import ParsedFunction
+from janusc.frontend.translate import locate, translate
 
 _FACTORY = "_jc_factory"
 _INNER = "_jc_inner"  # not the user's name, which the body may use for a global
@@ -75,27 +75,18 @@ def compile_function(
     *,
     signature: bool = True,
     name: str | None = None,
+    translate: Callable[[Any], list[ast.stmt]] = translate,
 ) -> Template:
     """Compile a FunctionDef that stands for ``parsed`` or a part of it.
 
     ``extra`` names are free variables of the result, each bound to the object given. ``signature`` says that the
-    parameters are the user's, so that defaults and annotations apply.
+    parameters are the user's, so that defaults and annotations apply. ``translate`` makes the statements to compile of
+    those of the tree.
     """
     extra = dict(extra or {})
     outside = [*parsed.free_names, *(key for key in extra if key not in parsed.free_names)]
-    inner = _bare(parsed, tree)
-    factory = gast.FunctionDef(
-        name=_FACTORY,
-        args=_arguments(outside),
-        body=[inner],
-        decorator_list=[],
-        returns=None,
-        type_comment=None,
-        type_params=[],
-    )
-    gast.copy_location(factory, tree)
-    module = gast.gast_to_ast(gast.Module(body=[factory], type_ignores=[]))
-    ast.fix_missing_locations(module)
+    factory = _function(_FACTORY, [_parameter(name, tree) for name in outside], [_bare(parsed, tree, translate)], tree)
+    module = ast.Module(body=[factory], type_ignores=[])
     flags = parsed.code.co_flags & FUTURE_FLAGS
     with silenced():
         compiled = compile(module, parsed.filename, "exec", flags, dont_inherit=True)
@@ -143,74 +134,60 @@ def _place_of_code(code: types.CodeType) -> tuple[Any, ...]:
     return code.co_name, code.co_firstlineno, ends, code.co_varnames, code.co_freevars, code.co_cellvars, counts
 
 
-def _bare(parsed: ParsedFunction, tree: Any) -> Any:
+def _bare(parsed: ParsedFunction, tree: Any, translate: Callable[[Any], list[ast.stmt]]) -> Any:
     """The function without what is evaluated outside it, its scope declarations first, its locals kept local."""
     args = tree.args
-    bare_args = gast.arguments(
-        args=[_parameter(node) for node in args.args],
-        posonlyargs=[_parameter(node) for node in args.posonlyargs],
-        vararg=args.vararg and _parameter(args.vararg),
-        kwonlyargs=[_parameter(node) for node in args.kwonlyargs],
-        kw_defaults=[None] * len(args.kwonlyargs),
-        kwarg=args.kwarg and _parameter(args.kwarg),
-        defaults=[],
-    )
     found = names.names_of(tree.body)
+    first = tree.body[0] if tree.body else tree
     declared = [
-        kind(names=sorted(wanted))
+        locate(kind(names=sorted(wanted)), first)
         for kind, wanted in (
-            (gast.Global, parsed.global_names - found.global_names),
-            (gast.Nonlocal, parsed.nonlocal_names - found.nonlocal_names),
+            (ast.Global, parsed.global_names - found.global_names),
+            (ast.Nonlocal, parsed.nonlocal_names - found.nonlocal_names),
         )
         if wanted
     ]
     known = found.assigned | found.deletes | set(names.parameter_names(args))
     forgotten = sorted(((found.loads | found.rebound) & parsed.local_names) - known)
-    body = list(tree.body)
+    body = translate(tree.body)
     start = 1 if body and _is_docstring(body[0]) else 0
-    placed = [gast.copy_location(node, body[0] if body else tree) for node in declared]
-    body = [*body[:start], *placed, *body[start:]]
+    body[start:start] = declared
     if forgotten:
         body.append(_keep_local(forgotten, body[-1] if body else tree))
-    return gast.copy_location(
-        gast.FunctionDef(
-            name=_INNER,
-            args=bare_args,
-            body=body or [gast.copy_location(gast.Pass(), tree)],
-            decorator_list=[],
-            returns=None,
-            type_comment=None,
-            type_params=[],
-        ),
-        tree,
-    )
+    given = {kind: [_parameter(node.id, node) for node in getattr(args, kind)] for kind in _SEVERAL}
+    rest = {kind: node and _parameter(node.id, node) for kind, node in (("vararg", args.vararg), ("kwarg", args.kwarg))}
+    return _function(_INNER, given.pop("args"), body or [locate(ast.Pass(), tree)], tree, **given, **rest)
+
+
+_SEVERAL = ("posonlyargs", "args", "kwonlyargs")
+
+
+def _function(name: str, args: list[ast.arg], body: list[Any], where: Any, **others: Any) -> Any:
+    """A function of these parameters and statements, without defaults."""
+    missing = [None] * len(others.get("kwonlyargs", ()))
+    held = {"posonlyargs": [], "vararg": None, "kwonlyargs": [], "kwarg": None, "kw_defaults": missing, "defaults": []}
+    arguments = ast.arguments(**{**held, "args": args, **others})
+    empty: dict[str, Any] = {"decorator_list": [], "returns": None, "type_comment": None}
+    if sys.version_info >= (3, 12):
+        empty["type_params"] = []
+    return locate(ast.FunctionDef(name=name, args=arguments, body=body, **empty), where)
 
 
 def _keep_local(forgotten: list[str], where: Any) -> Any:
     """``if 0: x = None``: never run, yet the compiler counts ``x`` among the locals."""
-    none = gast.Constant(value=None, kind=None)
-    targets = [gast.Name(id=name, ctx=gast.Store(), annotation=None, type_comment=None) for name in forgotten]
-    assign = gast.Assign(targets=targets, value=none, type_comment=None)
-    guard = gast.If(test=gast.Constant(value=0, kind=None), body=[assign], orelse=[])
-    for node in (none, *targets, assign, guard.test, guard):
-        gast.copy_location(node, where)
-    return guard
+    targets = [locate(ast.Name(id=name, ctx=ast.Store()), where) for name in forgotten]
+    none, zero = (locate(ast.Constant(value=value), where) for value in (None, 0))
+    assign = locate(ast.Assign(targets=targets, value=none), where)
+    return locate(ast.If(test=zero, body=[assign], orelse=[]), where)
 
 
 def _is_docstring(node: Any) -> bool:
-    return isinstance(node, gast.Expr) and isinstance(node.value, gast.Constant) and isinstance(node.value.value, str)
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-def _parameter(node: Any) -> Any:
-    bare = gast.Name(id=node.id, ctx=gast.Param(), annotation=None, type_comment=None)
-    return gast.copy_location(bare, node)
-
-
-def _arguments(parameters: list[str]) -> Any:
-    nodes = [gast.Name(id=name, ctx=gast.Param(), annotation=None, type_comment=None) for name in parameters]
-    return gast.arguments(
-        args=nodes, posonlyargs=[], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[]
-    )
+def _parameter(name: str, where: Any) -> ast.arg:
+    bare: ast.arg = locate(ast.arg(arg=name, annotation=None, type_comment=None), where)
+    return bare
 
 
 def _inner_code(code: types.CodeType, name: str) -> types.CodeType:

@@ -23,9 +23,10 @@ left as they are: they are instrumented when they are called.
 
 from __future__ import annotations
 
+import ast
 import types
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gast
@@ -33,8 +34,8 @@ import gast
 from janusc.diagnostics import Refusal
 from janusc.frontend import build, parse
 from janusc.frontend.build import Template
-from janusc.frontend.duplicate import duplicate
 from janusc.frontend.parse import ParsedFunction
+from janusc.frontend.translate import Translator, locate
 from janusc.interrupts import is_interrupt
 from janusc.locks import make_lock
 from janusc.source import count_lines
@@ -123,35 +124,47 @@ def _try_instrument(function: types.FunctionType, recorder: Recorder) -> Templat
 
 
 def _instrument(parsed: ParsedFunction, recorder: Recorder) -> Template:
-    tree = _Weaver(parsed).weave()
-    return build.compile_function(parsed, tree, recorder.probes())
+    return build.compile_function(parsed, parsed.tree, recorder.probes(), translate=_Weaver(parsed).body)
 
 
-def _skip_docstring(body: list[Any]) -> int:
-    first = body[0] if body else None
-    value = first.value if isinstance(first, gast.Expr) else None
-    return int(isinstance(value, gast.Constant) and isinstance(value.value, str))
-
-
-class _Weaver(gast.NodeTransformer):  # type: ignore[misc]
-    """Puts the probes into a copy of a function's tree."""
+class _Weaver(Translator):
+    """Puts the probes into a function's tree while it is translated."""
 
     def __init__(self, parsed: ParsedFunction) -> None:
+        super().__init__()
         self.parsed = parsed
-        self._rebound: frozenset[str] = frozenset()  # names that the function sets itself
+        self._plain = Translator()  # for what stays as it is
+        # names that the function sets itself, in comprehensions too
+        names = (n for n in gast.walk(parsed.tree) if isinstance(n, gast.Name))
+        self._rebound = frozenset(n.id for n in names if isinstance(n.ctx, gast.Store))
+        keep = self._plain.visit
+        self.ways.update(
+            {
+                **dict.fromkeys((gast.FunctionDef, gast.AsyncFunctionDef, gast.ClassDef, gast.Lambda), keep),
+                **dict.fromkeys((gast.ListComp, gast.SetComp, gast.DictComp), self._comprehension),
+                **dict.fromkeys((gast.Assign, gast.AnnAssign, gast.AugAssign, gast.NamedExpr), self._assigned),
+                **dict.fromkeys((gast.If, gast.IfExp, gast.Assert), self._tested),
+                gast.UnaryOp: self._unary,
+                gast.GeneratorExp: self._generator,
+                gast.comprehension: self._source,
+                gast.match_case: self._case,
+                gast.For: self._for,
+                gast.While: self._while,
+                gast.Call: self._call,
+                gast.Attribute: self._attribute,
+                gast.Subscript: self._subscript,
+            }
+        )
 
-    def weave(self) -> Any:
-        """The tree with the probes."""
-        tree = duplicate(self.parsed.tree)
-        start = _skip_docstring(tree.body)
-        stored = (n for n in gast.walk(tree) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Store))
-        self._rebound = frozenset(n.id for n in stored)
-        body = [self.visit(statement) for statement in tree.body]
-        tree.body = body[:start] + self._parameters(tree) + _flat(body[start:])
-        return tree
+    def body(self, statements: list[Any]) -> list[Any]:
+        """The statements of the function, with the probes."""
+        woven: list[Any] = self.visit(statements, self.parsed.tree)
+        start = int(_is_text(statements[0])) if statements else 0
+        woven[start:start] = self._parameters()
+        return woven
 
-    def _parameters(self, tree: Any) -> list[Any]:
-        arguments = tree.args
+    def _parameters(self) -> list[Any]:
+        arguments = self.parsed.tree.args
         names = [*arguments.posonlyargs, *arguments.args, arguments.vararg, *arguments.kwonlyargs, arguments.kwarg]
         return [
             _statement(_probe("_jc_seen", name, _text(parameter_site(self.parsed, name), name), _load(name)))
@@ -159,12 +172,12 @@ class _Weaver(gast.NodeTransformer):  # type: ignore[misc]
             if name is not None
         ]
 
-    # ---- what stays as it is
+    def _expr(self, node: Any) -> Any:
+        return self.visit(node, None)
 
-    def _keep(self, node: Any) -> Any:
-        return node
-
-    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _keep
+    def _seen(self, node: Any, value: Any) -> Any:
+        """The value of a node, whose type is recorded."""
+        return _probe("_jc_seen", node, _text(parse.site(self.parsed, node), node), value)
 
     # ---- tests
 
@@ -172,86 +185,68 @@ class _Weaver(gast.NodeTransformer):  # type: ignore[misc]
         """An expression in a boolean context; each operand is tested where Python tests it."""
         site = _text(truth_site(self.parsed, node), node)
         if isinstance(node, gast.BoolOp):
-            inner = gast.BoolOp(node.op, [self._test(operand) for operand in node.values])
-            return _probe("_jc_truth", node, site, gast.copy_location(inner, node))
-        tested = self.visit(node)
+            operands = [self._test(operand) for operand in node.values]
+            return _probe("_jc_truth", node, site, self.copy(node, None, values=operands))
+        tested = self._expr(node)
         for _ in range(2):  # a test in the user's frame, where a ``__bool__`` may look and warn
-            tested = gast.copy_location(gast.UnaryOp(gast.Not(), tested), node)
+            tested = locate(ast.UnaryOp(ast.Not(), tested), node)
         return _probe("_jc_truth", node, site, tested)
 
-    def visit_If(self, node: Any) -> Any:
-        node.test = self._test(node.test)
-        node.body = self._block(node.body)
-        node.orelse = self._block(node.orelse)
-        return node
+    def _tested(self, node: Any, place: Any) -> Any:
+        return self.copy(node, place, test=self._test(node.test))
 
-    def visit_IfExp(self, node: Any) -> Any:
-        node.test = self._test(node.test)
-        node.body = self.visit(node.body)
-        node.orelse = self.visit(node.orelse)
-        return node
+    def _unary(self, node: Any, place: Any) -> Any:
+        if not isinstance(node.op, gast.Not):
+            return self.copy(node, place)
+        return self.copy(node, place, operand=self._test(node.operand))
 
-    def visit_Assert(self, node: Any) -> Any:
-        node.test = self._test(node.test)
-        node.msg = node.msg and self.visit(node.msg)
-        return node
-
-    def visit_UnaryOp(self, node: Any) -> Any:
-        node.operand = self._test(node.operand) if isinstance(node.op, gast.Not) else self.visit(node.operand)
-        return node
-
-    def visit_GeneratorExp(self, node: Any) -> Any:
+    def _generator(self, node: Any, place: Any) -> Any:
         """Only what is evaluated at once: the generator may outlive the call, and must not hold a probe then."""
-        first = node.generators[0]
-        if isinstance(first.iter, (gast.List, gast.Set)):  # Python makes a tuple of a display that is only run over
-            first.iter.elts = [self.visit(element) for element in first.iter.elts]
+        made = self._plain.visit(node, place)
+        iterable = node.generators[0].iter
+        if isinstance(iterable, (gast.List, gast.Set)):  # Python makes a tuple of a display that is only run over
+            made.generators[0].iter = self.copy(iterable, None)
         else:
-            first.iter = self._counted(node, self.visit(first.iter))
-        return node
+            made.generators[0].iter = self._counted(node, iterable, self._expr(iterable))
+        return made
 
-    def _comprehension(self, node: Any) -> Any:
-        node = self.generic_visit(node)
-        for generator in node.generators:
-            generator.iter = self._counted(node, generator.iter)
-        return node
+    def _comprehension(self, node: Any, place: Any) -> Any:
+        made = self.copy(node, place)
+        for generator, new in zip(node.generators, made.generators):
+            new.iter = self._counted(node, generator.iter, new.iter)
+        return made
 
-    visit_ListComp = visit_SetComp = visit_DictComp = _comprehension
-
-    def _counted(self, node: Any, iterable: Any) -> Any:
+    def _counted(self, node: Any, iterable: Any, made: Any) -> Any:
         """What a comprehension runs over, whose length is the trip count of the loop that it stands for."""
-        return _probe("_jc_counted", iterable, _text(parse.site(self.parsed, node, "For"), iterable), iterable)
+        return _probe("_jc_counted", iterable, _text(parse.site(self.parsed, node, "For"), iterable), made)
 
-    def visit_comprehension(self, node: Any) -> Any:
-        node.iter = self.visit(node.iter)
-        node.ifs = [self._test(condition) for condition in node.ifs]
-        return node
+    def _source(self, node: Any, place: Any) -> Any:
+        ifs = [self._test(condition) for condition in node.ifs]
+        return self.copy(node, place, target=self._plain.visit(node.target, place), ifs=ifs)
 
-    def visit_match_case(self, node: Any) -> Any:
-        node.guard = node.guard and self._test(node.guard)
-        node.body = self._block(node.body)
-        return node
+    def _case(self, node: Any, place: Any) -> Any:
+        guard = node.guard and self._test(node.guard)
+        return self.copy(node, place, pattern=self._plain.visit(node.pattern, place), guard=guard)
 
     # ---- loops
 
-    def visit_For(self, node: Any) -> Any:
-        site = parse.site(self.parsed, node)
-        item = parse.site(self.parsed, node, "Item")
-        node.iter = self.visit(node.iter)
-        loop = self._loop(node, site)
+    def _for(self, node: Any, place: Any) -> Any:
+        site, item = parse.site(self.parsed, node), parse.site(self.parsed, node, "Item")
+        first = []
         if _is_loadable(node.target):
-            node.body.insert(1, _statement(_probe("_jc_seen", node.target, _text(item, node), _load(node.target))))
-        return loop
+            first = [_statement(_probe("_jc_seen", node.target, _text(item, node), _load(node.target)))]
+        target = self._plain.visit(node.target, place)
+        return self._loop(node, site, target=target, first=first)
 
-    def visit_While(self, node: Any) -> Any:
-        site = parse.site(self.parsed, node)
-        node.test = self._test(node.test)
-        return self._loop(node, site)
+    def _while(self, node: Any, place: Any) -> Any:
+        return self._loop(node, parse.site(self.parsed, node), test=self._test(node.test))
 
-    def _loop(self, node: Any, site: str) -> list[Any]:
-        node.body = [_statement(_probe("_jc_tick", node)), *self._items(node), *self._block(node.body)]
-        node.orelse = self._block(node.orelse)
+    def _loop(self, node: Any, site: str, first: Sequence[Any] = (), **parts: Any) -> list[Any]:
+        tick = _statement(_probe("_jc_tick", node))
+        body = [tick, *first, *self._items(node), *self.visit(node.body, node)]
+        loop = self.copy(node, node, body=body, **parts)
         leave = _statement(_probe("_jc_leave", node, _text(site, node)))
-        guarded = gast.copy_location(gast.Try([node], [], [], [leave]), node)
+        guarded = locate(ast.Try(body=[loop], handlers=[], orelse=[], finalbody=[leave]), node)
         return [_statement(_probe("_jc_enter", node)), guarded]
 
     def _items(self, node: Any) -> list[Any]:
@@ -266,92 +261,75 @@ class _Weaver(gast.NodeTransformer):  # type: ignore[misc]
 
     # ---- values
 
-    def visit_Call(self, node: Any) -> Any:
-        site = _text(parse.site(self.parsed, node), node)
+    def _call(self, node: Any, place: Any) -> Any:
         name = node.func.id if isinstance(node.func, gast.Name) else ""
+        function = self._called(node.func)
         if name not in _KEPT_CALLEES:
-            node.func = _probe("_jc_callee", node.func, self._called(node.func))
-        node.args = [self._argument(argument, name in _USE_UP) for argument in node.args]
+            function = _probe("_jc_callee", node.func, function)
+        args = [self._argument(argument, name in _USE_UP) for argument in node.args]
         if name == "isinstance" and node.args and isinstance(node.args[0], gast.Name):
-            (asked, *rest) = node.args
-            node.args = [_probe("_jc_seen", asked, _text(parse.site(self.parsed, asked), asked), asked), *rest]
-        for keyword in node.keywords:
-            keyword.value = self.visit(keyword.value)
-        return _probe("_jc_seen", node, site, node)
+            args[0] = self._seen(node.args[0], args[0])
+        keywords = [self.copy(keyword, node) for keyword in node.keywords]
+        return self._seen(node, self.copy(node, place, func=function, args=args, keywords=keywords))
 
     def _called(self, node: Any) -> Any:
         if not isinstance(node, gast.Attribute):
-            return self.visit(node)
-        node.value = self._owner(node.value)
-        return node
+            return self._expr(node)
+        return self.copy(node, None, value=self._owner(node.value))
 
     def _owner(self, node: Any) -> Any:
         """What an attribute is read of."""
-        if isinstance(node, gast.Name) and node.id in self._rebound:
-            return _probe("_jc_seen", node, _text(parse.site(self.parsed, node), node), node)
-        return self.visit(node)
+        value = self._expr(node)
+        return self._seen(node, value) if isinstance(node, gast.Name) and node.id in self._rebound else value
 
-    def visit_Attribute(self, node: Any) -> Any:
+    def _attribute(self, node: Any, place: Any) -> Any:
         """What is read, but not what is called."""
-        node.value = self._owner(node.value)
-        if not isinstance(node.ctx, gast.Load):
-            return node
-        return _probe("_jc_seen", node, _text(parse.site(self.parsed, node), node), node)
+        made = self.copy(node, place, value=self._owner(node.value))
+        return self._seen(node, made) if isinstance(node.ctx, gast.Load) else made
 
     def _argument(self, node: Any, used_up: bool) -> Any:
-        return self.generic_visit(node) if used_up and isinstance(node, gast.GeneratorExp) else self.visit(node)
+        if used_up and isinstance(node, gast.GeneratorExp):
+            return self.copy(node, None)
+        return self._expr(node)
 
-    def visit_Subscript(self, node: Any) -> Any:
+    def _subscript(self, node: Any, place: Any) -> Any:
         """What is read; what is written or deleted has a value of its own."""
-        node = self.generic_visit(node)
-        if not isinstance(node.ctx, gast.Load):
-            return node
-        return _probe("_jc_seen", node, _text(parse.site(self.parsed, node), node), node)
+        made = self.copy(node, place)
+        return self._seen(node, made) if isinstance(node.ctx, gast.Load) else made
 
-    def _assigned(self, node: Any) -> Any:
-        site = _text(parse.site(self.parsed, node), node)
+    def _assigned(self, node: Any, place: Any) -> Any:
+        parts = {}
+        if isinstance(node, gast.AnnAssign):
+            parts["annotation"] = self._plain.visit(node.annotation, node)  # which is never evaluated
         if node.value is not None:
-            node.value = _probe("_jc_seen", node.value, site, self.visit(node.value))
-        return node
-
-    def visit_Assign(self, node: Any) -> Any:
-        node.targets = [self.visit(target) for target in node.targets]
-        return self._assigned(node)
-
-    def visit_AnnAssign(self, node: Any) -> Any:
-        node.target = self.visit(node.target)
-        return self._assigned(node)
-
-    def visit_AugAssign(self, node: Any) -> Any:
-        node.target = self.visit(node.target)
-        return self._assigned(node)
-
-    visit_NamedExpr = _assigned
-
-    def _block(self, statements: list[Any]) -> list[Any]:
-        return _flat([self.visit(statement) for statement in statements])
+            site = _text(parse.site(self.parsed, node), node)
+            parts["value"] = _probe("_jc_seen", node.value, site, self._expr(node.value))
+        return self.copy(node, place, **parts)
 
 
-def _flat(statements: list[Any]) -> list[Any]:
-    """A loop becomes two statements."""
-    return [s for item in statements for s in (item if isinstance(item, list) else [item])]
+def _is_text(statement: Any) -> bool:
+    value = statement.value if isinstance(statement, gast.Expr) else None
+    return isinstance(value, gast.Constant) and isinstance(value.value, str)
+
+
+_LOAD = ast.Load()
 
 
 def _probe(name: str, place: Any, *arguments: Any) -> Any:
     """A call of a probe at the place of a node."""
-    function = gast.copy_location(gast.Name(name, gast.Load(), None, None), place)
-    return gast.copy_location(gast.Call(function, list(arguments), []), place)
+    function = locate(ast.Name(id=name, ctx=_LOAD), place)
+    return locate(ast.Call(func=function, args=list(arguments), keywords=[]), place)
 
 
 def _text(text: str, place: Any) -> Any:
-    return gast.copy_location(gast.Constant(text, None), place)
+    return locate(ast.Constant(value=text, kind=None), place)
 
 
 def _load(target: Any) -> Any:
     """The value of a name, or of names that were set together."""
     if isinstance(target, gast.Name):
-        return gast.copy_location(gast.Name(target.id, gast.Load(), None, None), target)
-    return gast.copy_location(gast.Tuple([_load(part) for part in target.elts], gast.Load()), target)
+        return locate(ast.Name(id=target.id, ctx=_LOAD), target)
+    return locate(ast.Tuple(elts=[_load(part) for part in target.elts], ctx=_LOAD), target)
 
 
 def _is_loadable(target: Any) -> bool:
@@ -361,4 +339,4 @@ def _is_loadable(target: Any) -> bool:
 
 
 def _statement(expression: Any) -> Any:
-    return gast.copy_location(gast.Expr(expression), expression)
+    return locate(ast.Expr(value=expression), expression)
