@@ -13,6 +13,7 @@ Files in reading order:
     mangle    private names of a class, as the compiler would write them
     names     which names statements load, store and delete
     liveness  which locals a statement reads and leaves behind
+    nodes     every node of a tree
     duplicate copies of trees
     desugar   fewer statement and expression kinds, same meaning
     jumps     break, continue and early return as flags and ifs

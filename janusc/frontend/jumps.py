@@ -31,6 +31,7 @@ from typing import Any
 import gast
 
 from janusc.frontend import names
+from janusc.frontend.nodes import nodes_of
 
 VALUE = "_jc_value"
 RETURNED = "_jc_returned"
@@ -274,7 +275,7 @@ def drop_unread_flags(statements: list[Any]) -> list[Any]:
     """The statements without assignments to flags that nothing reads."""
     read: set[str] = set()
     for statement in statements:
-        for node in gast.walk(statement):
+        for node in nodes_of(statement):
             if isinstance(node, gast.Name) and isinstance(node.ctx, gast.Load):
                 read.add(node.id)
             stop = getattr(node, "_jc_stop", None)
@@ -323,7 +324,7 @@ def _is_nested(node: Any, statements: list[Any]) -> bool:
 
 def _placed(new: Any, where: Any, role: str) -> Any:
     """A made node at the place of the user's, under a site of its own."""
-    for node in gast.walk(new):
+    for node in nodes_of(new):
         if not hasattr(node, "lineno") and "lineno" in node._attributes:
             gast.copy_location(node, where)
             node._jc_site = f"{getattr(where, '_jc_site', None) or where.lineno}~{role}"

@@ -13,6 +13,8 @@ from typing import Any
 
 import gast
 
+from janusc.frontend.nodes import nodes_of
+
 _HOLDERS = (gast.AST, list, tuple)
 FUNCTIONS = (gast.FunctionDef, gast.AsyncFunctionDef, gast.Lambda)
 COMPREHENSIONS = (gast.ListComp, gast.SetComp, gast.DictComp, gast.GeneratorExp)
@@ -204,7 +206,7 @@ def _comprehension(node: Any, scope: _Scope) -> None:
 
 
 def _walrus_targets(node: Any, scope: _Scope) -> None:
-    for item in gast.walk(node):
+    for item in nodes_of(node):
         if isinstance(item, gast.NamedExpr):
             scope.stores.add(item.target.id)
 

@@ -15,6 +15,7 @@ from janusc.frontend import build, names
 from janusc.frontend.duplicate import duplicate
 from janusc.frontend.iteration import PREFIX, iterator_of
 from janusc.frontend.modes import Block
+from janusc.frontend.nodes import nodes_of
 from janusc.frontend.parse import ParsedFunction
 from janusc.sentinels import UNBOUND
 
@@ -98,7 +99,7 @@ def with_breaks(statements: Sequence[Any]) -> list[Any]:
 
 def _enter_callees(body: list[Any]) -> None:
     """``f(x)`` as ``_jc_enter(f)(x)`` where ``f`` may have graphs of its own."""
-    for node in (n for statement in body for n in gast.walk(statement)):
+    for node in nodes_of(body):
         if isinstance(node, gast.Call) and getattr(node, "_jc_enter", False):
             node.func = _at(gast.Call(func=_name(ENTER, gast.Load()), args=[node.func], keywords=[]), node.func)
 
@@ -152,7 +153,7 @@ def _name(name: str, ctx: Any) -> Any:
 
 
 def _at(new: Any, where: Any) -> Any:
-    for node in gast.walk(new):
+    for node in nodes_of(new):
         if not hasattr(node, "lineno") and "lineno" in node._attributes:
             gast.copy_location(node, where)
     return new

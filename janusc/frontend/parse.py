@@ -18,6 +18,7 @@ from janusc.diagnostics import Diagnostic, Refusal, define
 from janusc.frontend import capture as capturing
 from janusc.frontend import desugar, jumps, mangle, names
 from janusc.frontend.duplicate import duplicate
+from janusc.frontend.nodes import nodes_of
 from janusc.locks import make_lock
 from janusc.source import Span, span_of
 
@@ -182,7 +183,7 @@ def _as_function(found: capturing.Capture) -> Any:
 def _set_sites(tree: Any) -> None:
     """Give every node its place; equal places (f-strings before Python 3.12) are numbered."""
     seen: dict[tuple[str, str], int] = {}
-    for node in gast.walk(tree):
+    for node in nodes_of(tree):
         if not hasattr(node, "lineno"):
             continue
         place = _place(node)
@@ -195,7 +196,7 @@ def _refuse_frame_readers(
     tree: Any, local_names: frozenset[str], found: capturing.Capture, function: types.FunctionType
 ) -> None:
     """Refuse a function that looks at its own frame, which has other names once it is converted."""
-    for node in gast.walk(tree):
+    for node in nodes_of(tree):
         if _finds_frame(node, local_names, function):
             message = f"{found.code.co_name!r} looks at its own frame"
             raise Refusal(Diagnostic(FRAME_FINDER, message, span_of(node, found.filename)))
@@ -253,7 +254,7 @@ _DEBUGGER_METHODS = frozenset(("breakpoint", "set_trace", "settrace"))
 
 def _refuse_debuggers(tree: Any, local_names: frozenset[str], found: capturing.Capture) -> None:
     """Refuse a function that stops in a debugger or starts a tracer: whoever looks must see the frame as written."""
-    for node in gast.walk(tree):
+    for node in nodes_of(tree):
         called = node.func if isinstance(node, gast.Call) else None
         by_name = isinstance(called, gast.Name) and called.id in _DEBUGGER_NAMES - local_names
         if by_name or isinstance(called, gast.Attribute) and called.attr in _DEBUGGER_METHODS:

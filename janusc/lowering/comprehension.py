@@ -8,6 +8,7 @@ from typing import Any
 import gast
 
 from janusc.frontend import names
+from janusc.frontend.nodes import nodes_of
 from janusc.lowering import codes
 from janusc.lowering.abstract import DictV, Frame, FunctionV, Known, ListV, MethodV, Sym, Unbound
 from janusc.lowering.assign import set_item
@@ -146,7 +147,7 @@ def collect(lo: Lowering, node: Any, empty: Any, step: Any, stops: bool = False)
     ``stops``: what is collected is a flag, which ends all loops.
     """
     inside = [step, *(t for g in node.generators for t in g.ifs), *(g.iter for g in node.generators[1:])]
-    if any(isinstance(n, gast.Lambda) for s in inside for n in gast.walk(s)):
+    if any(isinstance(n, gast.Lambda) for n in nodes_of(inside)):
         raise lo.refuse(codes.COMPREHENSION, "a lambda in a comprehension")
     if any(g.is_async for g in node.generators):
         raise lo.refuse(codes.COMPREHENSION, "an asynchronous comprehension")
@@ -212,6 +213,6 @@ def _call(node: Any, method: str, args: list[Any]) -> Any:
 
 
 def _rename(tree: Any, name: str) -> None:
-    for n in gast.walk(tree):
+    for n in nodes_of(tree):
         if isinstance(n, gast.Name) and n.id == RESULT:
             n.id = name

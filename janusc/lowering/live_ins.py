@@ -7,6 +7,7 @@ from typing import Any
 import gast
 
 from janusc.frontend import parse
+from janusc.frontend.nodes import nodes_of
 from janusc.frontend.parse import ParsedFunction
 from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.containers import KINDS
@@ -79,7 +80,7 @@ def assigned_types(parsed: ParsedFunction, statements: tuple[Any, ...], profile:
     """The profiled types of the names that plain assignments among host statements set; others are left out."""
     plain: dict[str, list[Type | None]] = {}
     count: dict[str, int] = {}
-    for node in (n for s in statements for n in gast.walk(s)):
+    for node in nodes_of(statements):
         if isinstance(node, gast.Name) and isinstance(node.ctx, (gast.Store, gast.Del)):
             count[node.id] = count.get(node.id, 0) + 1
         if isinstance(node, gast.Assign) and len(node.targets) == 1:

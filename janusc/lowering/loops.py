@@ -9,6 +9,7 @@ from typing import Any
 import gast
 import torch
 
+from janusc.frontend.nodes import nodes_of
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.assign import assign
@@ -27,7 +28,7 @@ _FEW = 4
 
 def weight(statements: Any) -> int:
     """The number of statements and calls in a block, nested ones included: what unrolling multiplies."""
-    return sum(isinstance(n, (gast.stmt, gast.Call)) for s in statements for n in gast.walk(s))
+    return sum(isinstance(n, (gast.stmt, gast.Call)) for n in nodes_of(statements))
 
 
 @statement(gast.For)

@@ -18,6 +18,7 @@ import torch
 from janusc import torch_private
 from janusc.diagnostics import Refusal
 from janusc.frontend import jumps, names, parse
+from janusc.frontend.nodes import nodes_of
 from janusc.frontend.parse import ParsedFunction
 from janusc.lowering import codes
 from janusc.lowering.abstract import (
@@ -405,7 +406,7 @@ def rest_of(lo: Lowering, args: list[Any]) -> Any:
 def lower_function_def(lo: Lowering, node: Any) -> None:
     if node.decorator_list:
         raise lo.refuse(codes.INNER_FUNCTION, "a decorated function inside the call")
-    if any(isinstance(n, (gast.Yield, gast.YieldFrom, gast.Await)) for n in gast.walk(node)):
+    if any(isinstance(n, (gast.Yield, gast.YieldFrom, gast.Await)) for n in nodes_of(node)):
         raise lo.refuse(codes.INNER_FUNCTION, "a generator inside the call")
     lo.bind(node.name, closure(lo, node, node.name))
 

@@ -8,6 +8,7 @@ from typing import Any
 import gast
 import torch
 
+from janusc.frontend.nodes import nodes_of
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import DictV, FunctionV, IterableV, Known, ListV, Live, SliceV, Sym, TupleV
 from janusc.lowering.inert import is_inert
@@ -139,7 +140,7 @@ def _is_immutable(value: Any) -> bool:
 
 def _may_act(part: Any) -> bool:
     """Whether evaluating a piece of text may change what the pieces before it show: then those are made first."""
-    return any(not isinstance(n, (gast.FormattedValue, gast.Name, gast.Constant, gast.Load)) for n in gast.walk(part))
+    return any(not isinstance(n, (gast.FormattedValue, gast.Name, gast.Constant, gast.Load)) for n in nodes_of(part))
 
 
 def format_spec(lo: Lowering, node: Any) -> str:

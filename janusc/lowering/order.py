@@ -8,6 +8,7 @@ import gast
 
 from janusc import ordering
 from janusc.frontend import names, parse
+from janusc.frontend.nodes import nodes_of
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import (
     UNKNOWN,
@@ -105,7 +106,7 @@ def comprehension(lo: Lowering, items: Any, key: str | None) -> Any:
     target = gast.Name(_ITEM, gast.Store(), None, None)
     loop = gast.comprehension(target=target, iter=items, ifs=[], is_async=0)
     result = gast.ListComp(elt=value, generators=[loop])
-    for node in gast.walk(result):
+    for node in nodes_of(result):
         gast.copy_location(node, lo.node)
         node._jc_site = f"{parse.place(lo.node)}/key"
     return result

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import gast
 import torch
 
+from janusc.frontend.nodes import nodes_of
 from janusc.frontend.parse import ParsedFunction, site
 from janusc.lowering import codes, examples, ops
 from janusc.lowering.abstract import UNKNOWN, Frame, Known, Live, Sym, TupleV
@@ -437,7 +438,7 @@ def own_calls(tree: Any) -> list[tuple[Any, list[Any]]]:
 def _own_calls(tree: Any) -> Iterator[tuple[Any, list[Any]]]:
     parameters = [p.id for p in [*tree.args.posonlyargs, *tree.args.args]]
     own = getattr(tree, "name", None)  # a lambda has none
-    for node in gast.walk(tree):
+    for node in nodes_of(tree):
         if not isinstance(node, gast.Call):
             continue
         called = node.func.id if isinstance(node.func, gast.Name) else None
@@ -478,7 +479,7 @@ def invariants(tree: Any) -> frozenset[str]:
     """The parameters that every call of the function by its own name hands on as they are."""
     parameters = [p.id for p in [*tree.args.posonlyargs, *tree.args.args]]
     kept = (gast.Load, gast.Param)
-    rebound = {n.id for n in gast.walk(tree) if isinstance(n, gast.Name) and not isinstance(n.ctx, kept)}
+    rebound = {n.id for n in nodes_of(tree) if isinstance(n, gast.Name) and not isinstance(n.ctx, kept)}
     same = set(parameters) - rebound
     calls = 0
     for node, given in own_calls(tree):

@@ -18,6 +18,7 @@ from janusc import torch_private
 from janusc.diagnostics import Diagnostic, Refusal
 from janusc.frontend import names, parse
 from janusc.frontend.iteration import PREFIX
+from janusc.frontend.nodes import nodes_of
 from janusc.frontend.parse import ParsedFunction
 from janusc.lowering import codes, lower_state, ops
 from janusc.lowering.abstract import (
@@ -300,7 +301,7 @@ class Walk:
         branched = any(isinstance(s, gast.If) for s in self.segment_statements)
         # what is known of a local that is set without a call helps the passes of a loop, and costs next to nothing
         known = self.openings and not any(
-            isinstance(n, gast.Call) for s in self.segment_statements for n in gast.walk(s)
+            isinstance(n, gast.Call) for s in self.segment_statements for n in nodes_of(s)
         )
         if is_worth(segment.body) or branched or known or not self.segment_statements:
             self.steps.append(segment)

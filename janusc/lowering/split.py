@@ -18,6 +18,8 @@ from typing import Any
 
 import gast
 
+from janusc.frontend.nodes import nodes_of
+
 _HEADS: dict[type, str] = {
     gast.Expr: "value",
     gast.Assign: "value",
@@ -77,7 +79,7 @@ def _take_out(node: Any, call: Any, parts: _Parts) -> Any:
         return _load(name, call)
     children = _operands(node)
     for index, (child, _) in enumerate(children):
-        if not any(n is call for n in gast.walk(child)):
+        if not any(n is call for n in nodes_of(child)):
             continue
         before = [
             parts.hoist_callee(c) if place == ("func", None) else _hoist(c, parts) for c, place in children[:index]
@@ -147,7 +149,7 @@ def _hoist(node: Any, parts: _Parts) -> Any:
 
 def _hoist_arguments(call: Any, parts: _Parts) -> Any:
     """The call, with what is called and its arguments computed before it where some argument does work of its own."""
-    if not _has_call(call) or any(isinstance(n, gast.Call) for n in gast.walk(call.func)):
+    if not _has_call(call) or any(isinstance(n, gast.Call) for n in nodes_of(call.func)):
         return call
     new = copy.copy(call)
     new.func = parts.hoist_callee(call.func)
@@ -160,8 +162,8 @@ def _hoist_arguments(call: Any, parts: _Parts) -> Any:
 
 def _works(node: Any) -> bool:
     scopes = (gast.Lambda, gast.GeneratorExp, gast.NamedExpr)
-    return any(isinstance(n, gast.Call) for n in gast.walk(node)) and not any(
-        isinstance(n, scopes) for n in gast.walk(node)
+    return any(isinstance(n, gast.Call) for n in nodes_of(node)) and not any(
+        isinstance(n, scopes) for n in nodes_of(node)
     )
 
 

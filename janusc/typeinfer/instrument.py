@@ -34,6 +34,7 @@ import gast
 from janusc.diagnostics import Refusal
 from janusc.frontend import build, parse
 from janusc.frontend.build import Template
+from janusc.frontend.nodes import nodes_of
 from janusc.frontend.parse import ParsedFunction
 from janusc.frontend.translate import Translator, locate
 from janusc.interrupts import is_interrupt
@@ -52,7 +53,7 @@ _CACHED_TWINS = 512
 
 def sees_own_frame(parsed: ParsedFunction) -> bool:
     """Whether the function may look at its own local names, so that it must run as it was written."""
-    return any(isinstance(n, gast.Name) and n.id in _FRAME_READERS for n in gast.walk(parsed.tree))
+    return any(isinstance(n, gast.Name) and n.id in _FRAME_READERS for n in nodes_of(parsed.tree))
 
 
 def truth_site(parsed: ParsedFunction, tested: Any) -> str:
@@ -135,7 +136,7 @@ class _Weaver(Translator):
         self.parsed = parsed
         self._plain = Translator()  # for what stays as it is
         # names that the function sets itself, in comprehensions too
-        names = (n for n in gast.walk(parsed.tree) if isinstance(n, gast.Name))
+        names = (n for n in nodes_of(parsed.tree) if isinstance(n, gast.Name))
         self._rebound = frozenset(n.id for n in names if isinstance(n.ctx, gast.Store))
         keep = self._plain.visit
         self.ways.update(
