@@ -25,6 +25,9 @@ ITER = "_jc_iter_of"
 BLOCK = "_jc_block"
 """The name under which they find what a block of steps stands under."""
 
+PART = "_jc_part_"
+"""The names of parts of statements begin so: in the statements as written they have no name, and go when used."""
+
 ENTER = "_jc_enter"
 """The name under which they find what looks for graphs of a function that they call."""
 
@@ -54,7 +57,7 @@ def outline(
     where = statements[0] if statements else parsed.tree
     # an unbound live-in was passed as UNBOUND, which must not be seen by the statements
     body = [_forget(live, where) for live in live_ins]
-    body += _ending_loops(with_breaks(statements), live_ins, where)
+    body += _ending_loops(_dropping_parts(with_breaks(statements), live_outs or ()), live_ins, where)
     if enter is not None:
         _enter_callees(body)
     if live_outs is not None:
@@ -78,6 +81,20 @@ def outline(
     gast.copy_location(tree, parsed.tree)
     extra = _EXTRA if enter is None else {**_EXTRA, ENTER: enter}
     return build.compile_function(parsed, tree, extra, signature=False, name=name)
+
+
+def _dropping_parts(statements: list[Any], live_outs: tuple[str, ...]) -> list[Any]:
+    """The statements, each followed by the end of the parts that only it still needed."""
+    found: list[Any] = []
+    needed = set(live_outs)
+    for statement in reversed(statements):
+        used = {n for n in names.loads([statement]) if n.startswith(PART)}
+        if used - needed and not isinstance(statement, gast.Return):
+            dropped = [_name(n, gast.Del()) for n in sorted(used - needed)]
+            found.append(_at(gast.Delete(targets=dropped), statement))
+        needed |= used
+        found.append(statement)
+    return found[::-1]
 
 
 def with_breaks(statements: Sequence[Any]) -> list[Any]:

@@ -45,6 +45,7 @@ class After:
     """What a host range left: the locals as they were before it, which of them are read later or were set in it.
 
     ``statements`` are those that may have set them; ``kind`` tells segments apart that follow the same statement.
+    ``before`` is where the host range begins, if more statements may be added to it.
     """
 
     held: Mapping[str, Any]
@@ -52,3 +53,4 @@ class After:
     changed: frozenset[str]
     statements: tuple[Any, ...]
     kind: str = "after"
+    before: Start | None = None

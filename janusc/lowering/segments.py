@@ -8,7 +8,7 @@ known of the locals are all there is to know, so that the walk can return there 
 from __future__ import annotations
 
 import types as pytypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -89,10 +89,27 @@ class Walk:
         self.segment_statements: list[Any] = []
         self.current: Any = None
         self.is_open = False
+        self.closed: Mapping[str, Any] | None = None  # the locals, where the segment is in the steps already
 
     def reconsider(self) -> None:
-        """Walk again from the host range before this segment, which what moved to the host since may belong to."""
-        self.go_back(max(0, len(self.starts) - 2))
+        """Walk this segment again, which less belongs to; where it begins with less, it is the host range before it."""
+        first, after = self.in_pieces(self.starts[-1].agenda)[:1], self.starts[-1].after
+        if not first or id(first[0]) not in self.host_ids or len(self.starts) == 1:
+            self.go_back(len(self.starts) - 1)
+        elif after is None or after.before is None:
+            self.go_back(len(self.starts) - 2)
+        else:
+            self.starts[-1] = after.before
+            self.go_back(len(self.starts) - 1)
+            self.starts.pop()
+            self.is_open, self.closed = True, after.held
+
+    def in_pieces(self, statements: Sequence[Any]) -> list[Any]:
+        """The statements, the first of them in the parts that it is in by now."""
+        found = list(statements)
+        while found and id(found[0]) in self.pieces:
+            found[:1] = self.pieces[id(found[0])]
+        return found
 
     def run(self) -> Lowered:
         returned = False
@@ -315,15 +332,22 @@ class Walk:
 
     def run_on_host(self, statement: Any) -> bool:
         """Close the segment, run this statement and the host statements after it; whether that was the end."""
-        rest_before = [statement, *self.agenda]
+        held = self.closed
+        if held is None:
+            if not self.close_segment(self.loads([statement, *self.agenda])):
+                return False
+            held = self.held()
+        self.closed = None
+        before = Start((statement, *self.agenda), len(self.steps), len(self.outlined), len(self.notes))
         statements = [statement]
-        while self.agenda and (id(self.agenda[0]) in self.host_ids or _is_bare_return(self.agenda[0])):
+        while self.agenda:
+            self.agenda = self.in_pieces(self.agenda)
+            if id(self.agenda[0]) not in self.host_ids and not _is_bare_return(self.agenda[0]):
+                break
             statements.append(self.agenda.pop(0))
         reasons = [d for d in (self.host_ids.get(id(s)) for s in statements) if d is not None]
         self.notes.extend(d for d in reasons if d not in self.notes)
-        if not self.close_segment(self.loads(rest_before)):
-            return False
-        bound = self.bound_names()
+        bound = frozenset(n for n, v in held.items() if v is not Unbound)
         loops = frozenset(n for n in bound if n.startswith(PREFIX))  # which end where the statements raise
         inputs = tuple(sorted((names.loads(statements) | names.deletes(statements) | loops) & bound))
         final = not self.agenda
@@ -338,7 +362,7 @@ class Walk:
         self.steps.append(HostRange(key, inputs, outputs or (), final, reason, span))
         if final:
             return True
-        self.begin_after(After(self.held(), later, changed, tuple(statements)))
+        self.begin_after(After(held, later, changed, tuple(statements), before=before))
         return False
 
     def kept(self) -> frozenset[str]:

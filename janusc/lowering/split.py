@@ -19,6 +19,7 @@ from typing import Any
 import gast
 
 from janusc.frontend.nodes import nodes_of
+from janusc.frontend.outline import PART
 
 _HEADS: dict[type, str] = {
     gast.Expr: "value",
@@ -173,7 +174,7 @@ def _has_call(call: Any) -> bool:
 
 def _name(node: Any, parts: _Parts) -> str:
     """The name of a part: the same in every conversion, since what is refuted of it is kept by name."""
-    return f"_jc_part_{node.lineno}_{node.col_offset}_{node.end_lineno}_{node.end_col_offset}_{len(parts)}"
+    return f"{PART}{node.lineno}_{node.col_offset}_{node.end_lineno}_{node.end_col_offset}_{len(parts)}"
 
 
 def _load(name: str, where: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import collections
 import random
+import weakref
 
 import torch
 
@@ -319,3 +320,37 @@ def membership_in_a_list_that_a_loop_has_filled():
 
     x = torch.ones(3, 4)
     return f, [(x, [1, 2])] * 4 + [(x[:1], [1, 2]), (x.long(), [1, 2]), (x[:1], [2, 3]), (x, [1, 2])]
+
+
+class _Sum:
+    def __init__(self, x):
+        self.value = float(x.sum())
+
+
+@janus.opaque
+def _summed(x, seen):
+    made = _Sum(x)
+    seen.append(weakref.ref(made))
+    return made
+
+
+@janus.opaque
+def _value_of(made):
+    return made.value
+
+
+@janus.opaque
+def _are_gone(seen):
+    return [ref() is None for ref in seen]
+
+
+@program()
+def part_of_a_statement_that_goes_when_it_was_used():
+    def f(x):
+        seen = []
+        y = torch.relu(x)
+        total = _value_of(_summed(y, seen)) + _value_of(_summed(y, seen))
+        gone = _are_gone(seen)
+        return torch.tanh(y) * total, gone
+
+    return f, [(ONE + i,) for i in range(5)]
