@@ -334,3 +334,57 @@ def test_a_chain_of_thousands_of_results_in_backward():
         fast(x, n).backward()
         f(y, n).backward()
         assert torch.equal(x.grad, y.grad)
+
+
+def test_an_argument_of_three_kinds_in_the_first_calls_is_one_conversion():
+    def f(x, hint):
+        if hint is None:
+            return x * 2
+        if isinstance(hint, torch.Tensor):
+            return x + hint
+        return x * 2 + hint
+
+    graph = compiled(f, warmup=3)
+    hints = (None, 3, torch.linspace(-1, 1, 4))
+    for k in range(15):
+        x = torch.ones(4) + k
+        assert torch.equal(graph(x, hints[k % 3]), f(x, hints[k % 3]))
+    stats = janus.stats(graph)
+    assert (stats.conversions, stats.graphs, stats.graph_calls) == (1, 1, 12), janus.explain(graph)
+
+
+def test_a_dict_of_other_keys_in_the_first_calls_is_one_conversion():
+    def f(parts):
+        total = torch.zeros(3)
+        for name, part in parts.items():
+            total = total + part * len(name)
+        return torch.tanh(total)
+
+    graph = compiled(f, warmup=2)
+    for k in range(12):
+        parts = {name: torch.full((3,), float(i)) for i, name in enumerate("abcde"[: k % 5 + 1])}
+        assert torch.equal(graph(parts), f(parts))
+    stats = janus.stats(graph)
+    assert (stats.conversions, stats.graphs, stats.graph_calls) == (1, 1, 10), janus.explain(graph)
+
+
+def test_what_varied_before_is_given_up_with_what_varies_now():
+    class Mixing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.memory = nn.Linear(3, 3), None
+
+        def forward(self, x, scale, keep):
+            y = self.layer(x) if self.memory is None else self.layer(x) + self.memory
+            self.memory = y.detach() if keep else None
+            return y if scale is None else y * scale
+
+    model, plain = Mixing(), Mixing()
+    plain.load_state_dict(model.state_dict())
+    graph = compiled(model)
+    scales = (None, 2.0, 3, None, 0.5, torch.ones(3), None, None, 3, 0.25)
+    for k in range(40):
+        x, keep = torch.ones(3) * (k % 4), (0, 0, 0, 1, 0, 1, 1, 0, 0, 1)[k % 10]
+        assert torch.equal(graph(x, scales[k % 10], keep), plain(x, scales[k % 10], keep))
+    stats = janus.stats(model)
+    assert stats.graphs == 1 and stats.conversions <= 3 and stats.graph_calls >= 37, janus.explain(model)

@@ -56,7 +56,9 @@ def give_up(
     ``keep``: only the kinds that were met are written down, for the time when they will be given up.
     """
     arguments = bind(function, args, kwargs)
-    learnt = ([_learn(profile, b, keep) for b in broken_guards(chain, function, arguments)] for chain in chains)
+    learnt = [[_learn(profile, b, keep) for b in broken_guards(chain, function, arguments)] for chain in chains]
+    if not keep:
+        profile.vary_noted()  # what one of the calls before was otherwise in, the next may be too
     return [bool(guards) and all(guards) for guards in learnt]
 
 

@@ -51,6 +51,7 @@ Files in reading order:
     lower_instance  objects of the user's classes that are made in the call
     lower_state     names and items: guarded reads, own writes, the commit
     mutation        changes in place, behind what rollback needs
+    own_calls       the calls by which a function calls itself
     routine         functions that call themselves: defined once, invoked by name
     lower_call      calls: what is inlined, what is one op, what is opaque
     lower_builtin   builtin functions and classes

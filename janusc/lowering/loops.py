@@ -33,6 +33,8 @@ def weight(statements: Any) -> int:
 
 @statement(gast.For)
 def lower_for(lo: Lowering, node: Any) -> None:
+    if _varies(lo, node) and getattr(node, "_jc_stop", None) is None:
+        lo.of_any_keys.add(lo.site(node.iter, "keys"))  # if it is a view of a dict, that had other keys
     run_for(lo, node, lo.expr(node.iter))
     otherwise(lo, node)
 

@@ -44,9 +44,10 @@ from janusc.lowering.lower_expr import closure, display_items, static_dict
 from janusc.lowering.lower_state import check_once, module_entry, raw_attr, read, refuse_iterator
 from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
 from janusc.lowering.operands import exact_type
+from janusc.lowering.own_calls import is_seen_recursive
 from janusc.lowering.parts import PARAMETER_VIEWS, parameter_view
 from janusc.lowering.profiled import expect
-from janusc.lowering.routine import Recursive, call_routine, function_key, is_same_function, is_seen_recursive
+from janusc.lowering.routine import Recursive, call_routine, function_key, is_same_function
 from janusc.typeinfer import callees, torch_table
 
 MAX_DEPTH = 40

@@ -25,6 +25,7 @@ from janusc.lowering.mutation import change
 from janusc.lowering.operands import HOST_VALUES, arg, emit, escape, is_plain, is_stable, sample_of, sym, typed_item
 from janusc.lowering.order import is_list, sort_list
 from janusc.typeinfer import torch_table
+from janusc.typeinfer.profile import KINDS
 
 _LIST_WRITES = frozenset({"append", "extend", "insert", "pop", "remove", "clear", "reverse"})
 _DICT_WRITES = frozenset({"update", "pop", "setdefault", "clear"})
@@ -197,7 +198,7 @@ def live_method(lo: Lowering, owner: Live, name: str, args: list[Any], kwargs: d
     if issubclass(type(sample), (torch.nn.ModuleDict, torch.nn.Sequential)) and name in _VIEWS:
         labels, children = module_children(lo, owner)
         return views(owner, name, [Known(n) for n in labels], children)
-    if type(sample) is dict and name in _VIEWS and not args and lo.profile.is_refuted(keys_site(lo)):
+    if type(sample) is dict and name in _VIEWS and not args and keys_vary(lo, sample, keys_site(lo)):
         return varying_view(lo, owner, name)
     if type(sample) is dict and name in _VIEWS and not is_mutated(lo, owner):
         items = live_dict_items(lo, owner)
@@ -222,6 +223,13 @@ def live_method(lo: Lowering, owner: Live, name: str, args: list[Any], kwargs: d
     if name in _READS and type(sample) in (list, dict, tuple):
         return emit(lo, ops.METHOD_READ, name, (owner.value, *(escape(lo, a) for a in args)), UNKNOWN)
     raise lo.refuse_call(codes.METHOD, f"method {name} of a {type(sample).__qualname__}")
+
+
+def keys_vary(lo: Lowering, sample: dict[Any, Any], site: str) -> bool:
+    """Whether a dict has other keys from call to call; one of modules or functions is taken to differ by its owner."""
+    return lo.profile.is_refuted(site) or (
+        site in lo.of_any_keys and all(type(value) in KINDS for value in sample.values())
+    )
 
 
 def varying_view(lo: Lowering, owner: Live, name: str) -> Any:

@@ -68,6 +68,7 @@ class Lowering:
         self.worlds = Worlds()
         self.lengths: dict[str, int] = {}  # of existing lists and tuples, by place, as first met in this conversion
         self.of_any_length: set[int] = set()  # those of which another length was met before, by identity
+        self.of_any_keys: set[str] = set()  # views of dicts, by place, that gave other numbers of items before
         self.routines: list[Any] = []  # of the recursive functions being lowered
         self.recursive: set[Any] = set()  # the functions that are routines
         self.inlined: set[Any] = set()  # the recursive functions that can't be

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import keyword
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 import gast
 import torch
 
-from janusc.frontend.nodes import nodes_of
-from janusc.frontend.parse import ParsedFunction, site
+from janusc.frontend.parse import ParsedFunction
 from janusc.lowering import codes, examples, ops
 from janusc.lowering.abstract import UNKNOWN, Frame, Known, Live, Sym, TupleV
 from janusc.lowering.builder import Region
-from janusc.lowering.classes import class_lookup
 from janusc.lowering.cond import freeze_containers, kind_of, reachable
 from janusc.lowering.effects import acts
 from janusc.lowering.ir import Arg, Graph, Node, Value, walk
@@ -30,9 +28,10 @@ from janusc.lowering.lower_state import check_once
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering, Unconvertible, Unreached
 from janusc.lowering.operands import SCALARS, arg, escape, sample_type
+from janusc.lowering.own_calls import invariants
 from janusc.lowering.store import own_dict
 from janusc.lowering.worlds import OUTSIDE
-from janusc.types import ANY, Constant, HostType, TensorType, TupleType, Type, join, type_name, type_of
+from janusc.types import ANY, Constant, HostType, TensorType, TupleType, Type, join, type_of
 
 _MOST_PASSES = 32
 _MOST_ALIKE = 20  # activations that differ in numbers and text only: far fewer than passes
@@ -152,7 +151,8 @@ def define(lo: Lowering, frame: Frame, arguments: Arguments) -> Any:
         region, output = lower_body(lo, routine, frame, parsed.body)
         routine.drafted = True
         if not routine.acts and changes_something(lo, region):
-            routine.acts = routine.changed = True
+            routine.acts = True
+            region.nodes[:] = [calling_to_act(node, routine.name) for node in region.nodes]
         if not routine.changed:
             break
         lo.rewind(point)
@@ -422,71 +422,16 @@ def changes_something(lo: Lowering, region: Region) -> bool:
     return acts(region.nodes, is_collecting) or (shared and any(map(is_collecting, inner)))
 
 
+def calling_to_act(node: Node, name: str) -> Node:
+    """The node with calls of a routine of this name, in its regions too, as such of one that acts."""
+    if node.op is ops.INVOKE and node.target == name:
+        return replace(node, op=ops.INVOKE_WRITE)
+    if not node.regions:
+        return node
+    regions = (replace(r, nodes=tuple(calling_to_act(n, name) for n in r.nodes)) for r in node.regions)
+    return replace(node, regions=tuple(regions))
+
+
 def is_collecting(node: Node) -> bool:
     """Whether a node adds to a list; one that was there before the call would be saved first, which is an act."""
     return node.op is ops.METHOD_WRITE and node.target in ("append", "extend")
-
-
-def own_calls(tree: Any) -> list[tuple[Any, list[Any]]]:
-    """The calls by which a function calls itself by its own name, each with all that it gives by position."""
-    if not hasattr(tree, "_jc_own_calls"):  # asked for at each call of the function
-        tree._jc_own_calls = list(_own_calls(tree))
-    found: list[tuple[Any, list[Any]]] = tree._jc_own_calls
-    return found
-
-
-def _own_calls(tree: Any) -> Iterator[tuple[Any, list[Any]]]:
-    parameters = [p.id for p in [*tree.args.posonlyargs, *tree.args.args]]
-    own = getattr(tree, "name", None)  # a lambda has none
-    for node in nodes_of(tree):
-        if not isinstance(node, gast.Call):
-            continue
-        called = node.func.id if isinstance(node.func, gast.Name) else None
-        if isinstance(node.func, gast.Attribute) and node.func.attr == own:
-            yield node, [node.func.value, *node.args]
-        elif own in ("forward", "__call__") and parameters and called == parameters[0]:
-            yield node, [node.func, *node.args]
-        elif called is not None and called == own:
-            yield node, list(node.args)
-
-
-def is_seen_recursive(lo: Lowering, parsed: ParsedFunction, first: Any) -> bool:
-    """Whether a function has called itself in some call, if not in the one at hand; ``first`` is its first argument.
-
-    The method of a module that calls that of another one, which it holds, ends where the modules do.
-    """
-    if parsed.key in lo.profile.recursive:
-        return True
-    cls = type(getattr(first, "sample", None))
-    is_method = getattr(class_lookup(cls, parsed.name), "__code__", None) is parsed.code
-    for node, given in own_calls(parsed.tree):
-        by_name = isinstance(node.func, gast.Name) and node.func.id == parsed.name
-        of_itself = bool(given) and isinstance(given[0], gast.Name) and given[0].id == parsed.parameters[0]
-        owner = getattr(node.func, "value", None)
-        of_another = owner is not None and _is_of_another(lo.profile.type_at(site(parsed, owner)), cls)
-        if by_name or (is_method and not of_another and (of_itself or not issubclass(cls, torch.nn.Module))):
-            if lo.profile.type_at(site(parsed, node)) is not None:
-                return True
-    return False
-
-
-def _is_of_another(seen: Type | None, cls: type) -> bool:
-    """Whether the objects whose method is called were all of one other class: an optimiser's step is no trainer's."""
-    return isinstance(seen, HostType) and seen.name != type_name(cls)
-
-
-def invariants(tree: Any) -> frozenset[str]:
-    """The parameters that every call of the function by its own name hands on as they are."""
-    parameters = [p.id for p in [*tree.args.posonlyargs, *tree.args.args]]
-    kept = (gast.Load, gast.Param)
-    rebound = {n.id for n in nodes_of(tree) if isinstance(n, gast.Name) and not isinstance(n.ctx, kept)}
-    same = set(parameters) - rebound
-    calls = 0
-    for node, given in own_calls(tree):
-        calls += 1
-        keywords = {k.arg: k.value for k in node.keywords}
-        for index, name in enumerate(parameters):
-            handed = given[index] if index < len(given) else keywords.get(name)
-            if not (isinstance(handed, gast.Name) and handed.id == name):
-                same.discard(name)
-    return frozenset(same) if calls else frozenset()

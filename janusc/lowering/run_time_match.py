@@ -112,7 +112,7 @@ def _item(lo: Lowering, subject: Any, index: int, inner: Any) -> Callable[[], An
 
 def bind(lo: Lowering, pattern: Any, subject: Any) -> None:
     """Bind the names of a pattern that fits."""
-    captures = [n for n in gast.walk(pattern) if isinstance(n, gast.MatchAs) and n.name is not None]
+    captures = [n for n in nodes_of(pattern) if isinstance(n, gast.MatchAs) and n.name is not None]
     if not captures:
         return
     if isinstance(pattern, gast.MatchAs):

@@ -45,7 +45,8 @@ from janusc.lowering.lower_match import taken_or_tried
 from janusc.lowering.lower_object import is_object
 from janusc.lowering.lowering import Lowering, Unconvertible
 from janusc.lowering.operands import SCALARS, arg, declared_type, escape, lift, realise
-from janusc.lowering.routine import Recursive, call_routine, invariants, is_seen_recursive
+from janusc.lowering.own_calls import invariants, is_seen_recursive
+from janusc.lowering.routine import Recursive, call_routine
 from janusc.lowering.store import parts
 from janusc.lowering.truth import decide, truth
 from janusc.lowering.worlds import OUTSIDE
@@ -188,6 +189,8 @@ class Walk:
             self.call_itself(live)
             return
         first = Known(None) if not self.arguments else Live(value, next(iter(self.arguments.values())))
+        if self.profile.varies():  # the graph is for all calls by now
+            self.profile.vary_noted()
         if self.function not in self.inlined and is_seen_recursive(lo, self.parsed, first):
             raise Recursive(self.function)
         for name in self.parsed.parameters:
@@ -201,9 +204,11 @@ class Walk:
     def parameter(self, name: str, sample: Any) -> Any:
         """A parameter; an object of a class that varies from call to call may be left to a recursion to ask about."""
         lo = self.lo
-        value = lo.builder.parameter(declared_type(lo, sample, name))
         place = next(p for p in names.parameter_nodes(self.parsed.tree.args) if p.id == name)
-        seen = lo.profile.type_at(lo.site(place, "Parameter"))
+        site = lo.site(place, "Parameter")
+        lo.profile.note_parameter(name, site)
+        value = lo.builder.parameter(declared_type(lo, sample, name))
+        seen = lo.profile.type_at(site)
         if seen != ANY or not (is_object(type(sample)) or type(sample) in (list, tuple)):
             return lift(lo, sample, value, name)
         return lo.left_open(value, name, sample)

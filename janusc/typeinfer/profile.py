@@ -14,7 +14,7 @@ from typing import Literal, Union
 import torch
 
 from janusc.locks import make_lock
-from janusc.types import Type, join
+from janusc.types import Constant, TensorType, TupleType, Type, join, type_name
 
 Trips = Union[int, Literal["varies"]]
 KINDS: tuple[type, ...] = (
@@ -22,6 +22,10 @@ KINDS: tuple[type, ...] = (
 )  # fmt: skip
 """The types that one thing may have now and then, without a specialisation for each of them."""
 
+MANY = 3
+"""The types of one argument in the first calls from which on it is one that may be of any of them."""
+
+_BY_NAME = {type_name(cls): cls for cls in KINDS}
 _MOST_UNROLLED = 4
 
 
@@ -48,6 +52,7 @@ class Profile:
         self.recursive: set[str] = set()  # the keys of functions that a conversion found to call themselves
         self._kinds: dict[str, dict[type, Type | None]] = {}
         self._varying: set[str] = set()
+        self._met: dict[str, dict[type, Type]] = {}
         self._unrolled: dict[str, int] = {}
         self._classes: weakref.WeakValueDictionary[str, type] = weakref.WeakValueDictionary()
         self._calls = 0
@@ -70,6 +75,8 @@ class Profile:
         with self._lock:
             known = self._types.get(site)
             self._types[site] = seen if known is None else join(known, seen)
+            kinds, cls = self._met.setdefault(site, {}), _class_of(seen)
+            kinds[cls] = join(kinds[cls], seen) if cls in kinds else seen
 
     def meet(self, name: str, cls: type) -> None:
         """A value was of this class, which types know by its name; the class is not kept alive."""
@@ -114,6 +121,19 @@ class Profile:
             known = kinds.get(cls)
             kinds[cls] = known if seen is None else seen if known is None else join(known, seen)
 
+    def note_parameter(self, name: str, site: str) -> None:
+        """Take a parameter that was of many types in the calls so far for one that varies."""
+        kinds = self._met.get(site, {})
+        if len(kinds) >= MANY and all(cls in KINDS for cls in kinds):
+            for cls, seen in kinds.items():
+                self.note_kind(name, cls, seen)
+            self.vary(name)
+
+    def vary_noted(self) -> None:
+        """The same for all that was of several classes at the conversions so far."""
+        with self._lock:
+            self._varying.update(what for what, kinds in self._kinds.items() if len(kinds) > 1)
+
     def vary(self, what: str) -> None:
         """Nothing is assumed any longer of the class of an argument, attribute or item, but that it was seen before."""
         with self._lock:
@@ -146,6 +166,8 @@ class Profile:
             self.recursive |= other.recursive
             self._kinds.update({what: dict(kinds) for what, kinds in other._kinds.items()})
             self._varying |= other._varying
+            for site, met in other._met.items():
+                self._met[site] = {**self._met.get(site, {}), **met}
 
     def type_at(self, site: str) -> Type | None:
         """The join of the types seen at a site, or None where it was never reached."""
@@ -173,3 +195,12 @@ class Profile:
                 frozenset(self._refuted),
                 frozenset((what, frozenset(self._kinds[what])) for what in self._varying),
             )
+
+
+def _class_of(seen: Type) -> type:
+    """The class of values of a type; ``object`` where it is none of KINDS."""
+    if isinstance(seen, TensorType):
+        return torch.Tensor
+    if isinstance(seen, TupleType):
+        return tuple
+    return _BY_NAME.get(seen.host if isinstance(seen, Constant) else str(seen), object)
