@@ -11,6 +11,7 @@ from typing import Any
 
 import gast
 
+from janusc.frontend.nodes import nodes_of
 from janusc.lowering.abstract import Known, Sym
 from janusc.lowering.branch import branch_on, lower_and, lower_or
 from janusc.lowering.cond import cond
