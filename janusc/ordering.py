@@ -28,7 +28,17 @@ def foremost(items: Sequence[Any], keys: Sequence[Any], largest: bool) -> Any:
 
 def compare_plainly(keys: Iterable[Any]) -> bool:
     """Whether comparing the keys runs no user code: numbers, text, tensors, and tuples or lists of these."""
-    return all(type(k) in _PLAIN or (type(k) in (tuple, list) and compare_plainly(k)) for k in keys)
+    return all(type(k) in _PLAIN or (_is_sequence(type(k)) and compare_plainly(k)) for k in keys)
+
+
+def _is_sequence(cls: type) -> bool:
+    """Whether a class is a list or tuple, or a named tuple that is compared as a tuple."""
+    return cls in (tuple, list) or (
+        issubclass(cls, tuple) and all(_found(cls, n) is _found(tuple, n) for n in _COMPARING)
+    )
+
+
+_COMPARING = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__iter__")
 
 
 def hash_plainly(items: Iterable[Any]) -> bool:

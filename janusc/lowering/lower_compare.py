@@ -9,13 +9,17 @@ import gast
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, TupleV
+from janusc.lowering.classes import is_named_tuple
 from janusc.lowering.examples import note_identity
+from janusc.lowering.ir import Tup
+from janusc.lowering.keys import ask
 from janusc.lowering.lower_operator import computed, fold, is_container, is_untyped
 from janusc.lowering.lower_state import check_once, raw_attr
 from janusc.lowering.lowering import Lowering, expression
 from janusc.lowering.members import compare_members
 from janusc.lowering.membership import membership
-from janusc.lowering.operands import HOST_VALUES, arg, check_bound, emit
+from janusc.lowering.operands import HOST_VALUES, arg, check_bound, emit, exact_type
+from janusc.ordering import PLAIN_QUERY
 
 COMPARE: dict[type, str] = {
     gast.Eq: "eq", gast.NotEq: "ne", gast.Lt: "lt", gast.LtE: "le", gast.Gt: "gt", gast.GtE: "ge", gast.Is: "is_",
@@ -58,10 +62,21 @@ def compare(lo: Lowering, name: str, left: Any, right: Any) -> Any:
             return equal
     if isinstance(left, Live) and not is_container(left) and name in _DUNDER:
         return user_comparison(lo, name, left, right)
+    if name in _DUNDER and _has_named_tuple(left, right):
+        ask(lo, PLAIN_QUERY, Tup((arg(lo, left), arg(lo, right))), "compared", "a comparison of tuples of objects")
+        return emit(lo, ops.OPERATOR_READ, name, (arg(lo, left), arg(lo, right)), True)
     if isinstance(left, TupleV) and isinstance(right, TupleV) and name in ("eq", "ne"):
         if all(isinstance(x, Known) for x in (*left.items, *right.items)):
             return fold(lo, name, tuple(x.value for x in left.items), tuple(x.value for x in right.items))
     return computed(lo, name, left, right)
+
+
+def _has_named_tuple(left: Any, right: Any) -> bool:
+    """Whether one is a named tuple known at run time, and the other one that or a tuple."""
+    kinds = [exact_type(left), exact_type(right)]
+    named = [kind is not None and is_named_tuple(kind) for kind in kinds]
+    symbolic = [isinstance(x, (Sym, TupleV)) for x in (left, right)]
+    return any(named) and all(symbolic) and all(a or kind is tuple for a, kind in zip(named, kinds))
 
 
 def identical(lo: Lowering, left: Any, right: Any) -> bool | None:
