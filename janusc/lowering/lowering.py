@@ -57,6 +57,8 @@ class Lowering:
         self.frame: Frame = None  # type: ignore[assignment]  # set by the first activation
         self.frames = 0
         self.node: Any = None
+        self.spans: dict[int, tuple[Any, Span]] = {}  # by the identity of the node, which is kept with it
+        self.has_spurious = bool(profile.spurious())
         self.statement: Any = None  # of the function itself, whatever it leads to
         self.grad = True
         self.open: dict[
@@ -95,7 +97,11 @@ class Lowering:
 
     def span(self, node: Any = None) -> Span:
         node = self.node if node is None else node
-        return span_of(node, self.frame.parsed.filename)
+        filename = self.frame.parsed.filename
+        known = self.spans.get(id(node))
+        if known is None or known[0] is not node or known[1].filename != filename:
+            known = self.spans[id(node)] = node, span_of(node, filename)
+        return known[1]
 
     def site(self, node: Any, kind: str | None = None) -> str:
         return parse.site(self.frame.parsed, node, kind)
@@ -185,6 +191,8 @@ class Lowering:
 
     def check_history(self, node: Any) -> None:
         """Refuse a statement whose graph kept raising what its eager run did not."""
+        if not self.has_spurious:
+            return
         last = (
             node.lineno if hasattr(node, "body") and not isinstance(node, gast.Try) else node.end_lineno or node.lineno
         )

@@ -53,9 +53,13 @@ ASSERT_ARITY: dict[str, Count] = {
 }
 
 
+def _is_within(number: int, count: Count) -> bool:
+    return count[0] <= number and (count[1] is None or number <= count[1])
+
+
 def _counted(what: str, number: int, count: Count) -> Iterator[str]:
     low, high = count
-    if number < low or (high is not None and number > high):
+    if not _is_within(number, count):
         wanted = f"{low}" if low == high else f"at least {low}" if high is None else f"{low} to {high}"
         yield f"{wanted} {what} wanted, {number} given"
 
@@ -91,8 +95,10 @@ def _shape(
     """A rule from its parts; ``keywords`` None allows any keyword argument."""
 
     def rule(node: Node) -> Iterator[str]:
-        yield from _counted("arguments", len(node.args), args)
-        yield from _counted("outputs", len(node.outputs), outputs)
+        if not _is_within(len(node.args), args):
+            yield from _counted("arguments", len(node.args), args)
+        if not _is_within(len(node.outputs), outputs):
+            yield from _counted("outputs", len(node.outputs), outputs)
         if not target(node.target):
             yield f"{node.op.name} can't have the target {node.target!r}"
         if node.kwargs and keywords is not None:

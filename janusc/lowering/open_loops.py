@@ -182,7 +182,8 @@ def take_apart(loop: Any) -> OpenLoop | None:
 def targets(loop: Any) -> frozenset[str]:
     """The names that a loop may set: by its target, its test and its body, though not in its ``else``."""
     parts: Sequence[Any] = [loop.target, *loop.body] if isinstance(loop, gast.For) else [loop.test, *loop.body]
-    return names.stores(parts) | names.deletes(parts)
+    found = names.names_of(parts)
+    return found.stores | found.deletes
 
 
 def _given(iterator: str) -> Any:

@@ -354,10 +354,11 @@ class Walk:
         self.notes.extend(d for d in reasons if d not in self.notes)
         bound = frozenset(n for n, v in held.items() if v is not Unbound)
         loops = frozenset(n for n in bound if n.startswith(PREFIX))  # which end where the statements raise
-        inputs = tuple(sorted((names.loads(statements) | names.deletes(statements) | loops) & bound))
+        used = names.names_of(statements)
+        inputs = tuple(sorted((used.loads | used.deletes | loops) & bound))
         final = not self.agenda
         later = self.loads(self.agenda)
-        changed = self.locals_among(names.stores(statements) | names.deletes(statements))
+        changed = self.locals_among(used.stores | used.deletes)
         outputs = None if final else tuple(sorted(changed & (later | self.parsed.local_names)))
         key = f"host_{len(self.outlined)}"
         inputs = inputs if final else tuple(sorted({*inputs, *(n for n in outputs or () if n in bound)}))
@@ -400,7 +401,8 @@ class Walk:
         for statement in statements:
             key = id(statement)
             if key not in self.loaded:
-                self.loaded[key] = names.loads([statement]) | names.deletes([statement])
+                used = names.names_of(statement)
+                self.loaded[key] = used.loads | used.deletes
             found |= self.loaded[key]
         return frozenset(found)
 

@@ -206,9 +206,11 @@ class Writer:
         return f"[{', '.join(items)}]" if isinstance(arg, Lst) else tuple_text(items)
 
     def _const(self, value: Any) -> str:
+        cls = type(value)
+        if cls is str:
+            return repr(value)
         if any(value is bare for bare in _BARE):
             return "..." if value is ... else repr(value)
-        cls = type(value)
         if cls in (str, bytes) or cls is int and -_LARGE < value < _LARGE:
             return repr(value)
         if cls is float and value - value == 0.0:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import ast
 import types
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import gast
@@ -51,9 +51,14 @@ _USE_UP = frozenset({"sum", "tuple", "list", "min", "max", "any", "all", "sorted
 _CACHED_TWINS = 512
 
 
-def sees_own_frame(parsed: ParsedFunction) -> bool:
-    """Whether the function may look at its own local names, so that it must run as it was written."""
-    return any(isinstance(n, gast.Name) and n.id in _FRAME_READERS for n in nodes_of(parsed.tree))
+def names_in(parsed: ParsedFunction) -> list[Any]:
+    """The names that stand in a function, those of inner functions and comprehensions too."""
+    return [n for n in nodes_of(parsed.tree) if type(n) is gast.Name]
+
+
+def sees_own_frame(names: Iterable[Any]) -> bool:
+    """Whether a function of these names may look at its own local names, so that it must run as it was written."""
+    return any(n.id in _FRAME_READERS for n in names)
 
 
 def truth_site(parsed: ParsedFunction, tested: Any) -> str:
@@ -113,30 +118,29 @@ class Instrumenter:
 
 def instrument(parsed: ParsedFunction, profile: Profile) -> Template:
     """The instrumented form of one function; calls of other user code record into the same profile."""
-    return _instrument(parsed, Instrumenter(profile).recorder)
+    return _instrument(parsed, names_in(parsed), Instrumenter(profile).recorder)
 
 
 def _try_instrument(function: types.FunctionType, recorder: Recorder) -> Template | None:
     try:
         parsed = parse.parse(function)
-        return None if sees_own_frame(parsed) else _instrument(parsed, recorder)
+        names = names_in(parsed)
+        return None if sees_own_frame(names) else _instrument(parsed, names, recorder)
     except (Refusal, SyntaxError, RecursionError):  # code that the frontend or the compiler won't take runs as it is
         return None
 
 
-def _instrument(parsed: ParsedFunction, recorder: Recorder) -> Template:
-    return build.compile_function(parsed, parsed.tree, recorder.probes(), translate=_Weaver(parsed).body)
+def _instrument(parsed: ParsedFunction, names: Iterable[Any], recorder: Recorder) -> Template:
+    return build.compile_function(parsed, parsed.tree, recorder.probes(), translate=_Weaver(parsed, names).body)
 
 
 class _Weaver(Translator):
     """Puts the probes into a function's tree while it is translated."""
 
-    def __init__(self, parsed: ParsedFunction) -> None:
+    def __init__(self, parsed: ParsedFunction, names: Iterable[Any]) -> None:
         super().__init__()
         self.parsed = parsed
         self._plain = Translator()  # for what stays as it is
-        # names that the function sets itself, in comprehensions too
-        names = (n for n in nodes_of(parsed.tree) if isinstance(n, gast.Name))
         self._rebound = frozenset(n.id for n in names if isinstance(n.ctx, gast.Store))
         keep = self._plain.visit
         self.ways.update(

@@ -185,6 +185,10 @@ class Profile:
         """Whether an assumption at the site turned out false."""
         return site in self._refuted
 
+    def spurious(self) -> frozenset[str]:
+        """The lines, as ``host:file:line``, where graphs kept raising what eager runs did not."""
+        return frozenset(site for site in self._refuted if site.startswith("host:"))
+
     def snapshot(self) -> Snapshot:
         """A frozen copy."""
         with self._lock:

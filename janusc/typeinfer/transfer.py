@@ -9,6 +9,7 @@ it without an assert.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -77,6 +78,11 @@ def _mover(device: str) -> Callable[[Any], Any]:
 _IGNORED_KEYWORDS = ("generator", "pin_memory", "non_blocking")
 
 
+def _makes_on(device: torch.device) -> bool:
+    """Whether torch makes tensors on this device, where none is named."""
+    return torch.empty(0).device == device
+
+
 def apply(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grad: bool) -> Any:
     """The result of ``function`` on samples. Raises NoSample where torch can't say without data."""
     tensors = _tensors([*args, *kwargs.values()])
@@ -84,8 +90,10 @@ def apply(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grad: bo
     move = _mover("meta" if large else "cpu")
     args = tuple(_map(a, move) for a in args)
     kwargs = {k: _map(v, move) for k, v in kwargs.items() if k not in _IGNORED_KEYWORDS}
+    device = torch.device("meta" if large else "cpu")
     try:
-        with torch.inference_mode(False), torch.set_grad_enabled(grad), torch.device("meta" if large else "cpu"):
+        # under a device of its own torch asks Python about each of its functions: only where another one is set
+        with torch.inference_mode(False), torch.set_grad_enabled(grad), nullcontext() if _makes_on(device) else device:
             return function(*args, **kwargs)
     except Exception as error:  # whatever torch raises here, it only means that there is no sample
         if is_interrupt(error):
