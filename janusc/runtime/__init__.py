@@ -9,6 +9,7 @@ Never:     swallows an error: what the segment did is undone (state, random gene
 Files in reading order:
     writer       lines of source, names of values, objects under readable names
     predicates   asserts as inline expressions
+    numbers      numbers beside tensors, made tensors beforehand
     forms        how each op is written, without control flow
     blocks       the straight-line runs of pure tensor operations
     backends     how a block is executed, a chapter of its own

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from janusc.lowering.ir import Arg, Const, Node, Slc, Tup, Value
 from janusc.registry import Registry
-from janusc.runtime import rng, transaction
+from janusc.runtime import numbers, rng, transaction
 from janusc.runtime.predicates import violation
 from janusc.runtime.transaction import Deopt
 from janusc.runtime.writer import Writer, is_plain, tuple_text
@@ -63,7 +63,8 @@ def write_call(writer: Writer, node: Node) -> None:
 def write_method(writer: Writer, node: Node) -> None:
     """``v1.view(-1)``"""
     prepare(writer, node)
-    assign(writer, node, f"{attribute(writer, node)}({writer.call(node.args[1:], node.kwargs)})")
+    given = None if node.kwargs else numbers.argument(writer, node.target, node.args)
+    assign(writer, node, f"{attribute(writer, node)}({given or writer.call(node.args[1:], node.kwargs)})")
 
 
 @form("module.call")
@@ -83,7 +84,8 @@ def write_operator(writer: Writer, node: Node) -> None:
         text = f"{_UNARY[target]}{writer.operand(args[0])}"
     elif target in _BINARY and len(args) == 2:
         side = writer.name if target in _IDENTITY else writer.operand
-        text = f"{side(args[0])} {_BINARY[target]} {side(args[1])}"
+        prepared = numbers.operation(writer, target, args, _BINARY[target])
+        text = prepared or f"{side(args[0])} {_BINARY[target]} {side(args[1])}"
     elif target == "contains":
         text = f"{writer.operand(args[1])} in {writer.operand(args[0])}"
     elif target == "getitem":
@@ -105,7 +107,8 @@ def write_operator_write(writer: Writer, node: Node) -> None:
     elif target[0] == "i" and symbol and len(node.outputs) == 1:
         # The name of the operand must go on meaning the operand: for an immutable one the result is another object.
         name = writer.define(node.outputs[0])
-        writer.line(f"{name} = {writer.expr(args[0])}; {name} {symbol}= {writer.expr(args[1])}", node.span)
+        operand = numbers.argument(writer, f"{target[1:]}_", args) or writer.expr(args[1])
+        writer.line(f"{name} = {writer.expr(args[0])}; {name} {symbol}= {operand}", node.span)
     else:
         assign(writer, node, f"{writer.target(f'operator.{target}')}({writer.call(args, node.kwargs)})")
 

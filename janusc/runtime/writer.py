@@ -132,8 +132,7 @@ class Writer:
 
     def alias(self, value: Value, arg: Arg) -> None:
         """Let a parameter stand for an argument; only a template needs a variable of its own."""
-        literal = self._literals.get(arg) if isinstance(arg, Value) else arg if isinstance(arg, Const) else None
-        text = self.expr(arg)
+        literal, text = self.literal(arg), self.expr(arg)
         if not isinstance(arg, (Value, Ref, Const)):
             name = self.fresh(f"v{value.id}")
             self.line(f"{name} = {text}")
@@ -227,6 +226,10 @@ class Writer:
             return self.bind(value, "nan" if value != value else "infinity" if value > 0 else "minus_infinity")
         return self.bind(value, f"const_{type(value).__name__}")
 
+    def literal(self, arg: Arg) -> Const | None:
+        """The constant that an argument is, or stands for."""
+        return arg if isinstance(arg, Const) else self._literals.get(arg) if isinstance(arg, Value) else None
+
     def operand(self, arg: Arg) -> str:
         """The expression of an argument beside an operator."""
         text = self.expr(arg)
@@ -237,8 +240,8 @@ class Writer:
         text = self.expr(arg)
         if text.isidentifier():
             return text
-        literal = self._literals.get(arg) if isinstance(arg, Value) else arg
-        return self.bind_const(literal.value) if isinstance(literal, Const) else f"({text})"
+        literal = self.literal(arg)
+        return f"({text})" if literal is None else self.bind_const(literal.value)
 
     def call(self, args: tuple[Arg, ...], kwargs: tuple[tuple[str, Arg], ...] = ()) -> str:
         """The arguments of a call."""

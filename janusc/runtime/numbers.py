@@ -1,0 +1,64 @@
+"""A number of the program's beside a tensor, made a tensor beforehand.
+
+For ``x * 0.5`` torch makes a tensor of the number at each call, which takes as long as a computation on some thousand
+elements. With a tensor of no dimensions and of the other operand's dtype the result has the same bits, dtype, strides
+and gradient: torch converts the number to that dtype, too. So it is for the dtypes below, and for the numbers that are
+exact in all of them or are rounded once.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from janusc.lowering.ir import Arg, Value
+from janusc.runtime.writer import Writer
+from janusc.types import TensorType
+
+_DTYPES = (torch.float32, torch.float64)
+_LARGEST_INT, _LARGEST = 2**24, 1e30
+_BESIDE = frozenset({"add", "sub", "mul", "truediv"})
+_METHODS = frozenset({"add", "sub", "mul", "div", "true_divide", "add_", "sub_", "mul_", "div_", "truediv_"})
+
+
+def operation(writer: Writer, target: str, args: tuple[Arg, ...], symbol: str) -> str | None:
+    """The expression of an operator on a tensor and a number; None where there is nothing to gain."""
+    left, right = args
+    if target in _BESIDE and (number := _prepared(writer, left, right)) is not None:
+        return f"{writer.operand(left)} {symbol} {number}"
+    if target in ("add", "mul") and (number := _prepared(writer, right, left)) is not None:
+        return f"{writer.operand(right)} {symbol} {number}"  # as ``__radd__`` and ``__rmul__`` have it
+    if target == "sub" and (number := _prepared(writer, right, left)) is not None:
+        # with a gradient the tensor would have another ``grad_fn`` than the number gives
+        name = writer.name(right)
+        return f"{writer.target('torch.rsub')}({name}, {writer.expr(left)} if {name}.requires_grad else {number})"
+    return None
+
+
+def argument(writer: Writer, method: str, args: tuple[Arg, ...]) -> str | None:
+    """The only argument of a tensor's method, where that is a number; None where there is nothing to gain."""
+    return _prepared(writer, args[0], args[1]) if method in _METHODS and len(args) == 2 else None
+
+
+def _prepared(writer: Writer, tensor: Arg, number: Arg) -> str | None:
+    """``number_0_5(v1.dtype, 0.5)``"""
+    known = writer.literal(number)
+    value = None if known is None else known.value
+    if not isinstance(tensor, Value) or not isinstance(tensor.type, TensorType):
+        return None
+    if type(value) is int and abs(value) <= _LARGEST_INT or type(value) is float and abs(value) <= _LARGEST:
+        name = writer.bind(_tensors(repr(value)), f"number_{value!r}")
+        return f"{name}({writer.name(tensor)}.dtype, {writer.expr(number)})"
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _tensors(text: str) -> Callable[[torch.dtype, Any], Any]:
+    """From a dtype to the number as a tensor of it; by its text, since 0.0 and -0.0 are equal."""
+    number = ast.literal_eval(text)
+    with torch.inference_mode(False):
+        return {dtype: torch.tensor(number, dtype=dtype, device="cpu") for dtype in _DTYPES}.get

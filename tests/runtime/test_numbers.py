@@ -1,0 +1,102 @@
+"""A number beside a tensor may be a tensor that was made before: nothing tells the two apart."""
+
+from __future__ import annotations
+
+import operator
+
+import pytest
+import torch
+
+import janusc as janus
+from janusc.runtime import numbers
+
+OPERATIONS = {
+    "x + n": operator.add,
+    "x - n": operator.sub,
+    "x * n": operator.mul,
+    "x / n": operator.truediv,
+    "n + x": lambda x, n: n + x,
+    "n * x": lambda x, n: n * x,
+    "x.add_(n)": lambda x, n: x.add_(n),
+    "x.sub_(n)": lambda x, n: x.sub_(n),
+    "x.mul_(n)": lambda x, n: x.mul_(n),
+    "x.div_(n)": lambda x, n: x.div_(n),
+}
+NUMBERS = [0.5, 1, -3, 0.1, 1 / 3, 2**24, -(2**24), 1e30, -1e-30, 0, 0.0, -0.0, 16777217.0, 3.4e-45]
+SHAPES = [(), (1,), (0,), (7,), (33, 65), (2, 3, 5, 4)]
+
+
+def sample(dtype, shape, strided, needs):
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(3), dtype=dtype) * 3
+    if strided and x.dim() > 1:
+        x = x.transpose(0, 1)[:, ::2]
+    return x.requires_grad_(needs)
+
+
+def bits(x):
+    return x.detach().contiguous().view(torch.int32 if x.dtype is torch.float32 else torch.int64).tolist(), x.stride()
+
+
+@pytest.mark.parametrize("needs", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_torch_computes_the_same_with_the_tensor(name, dtype, needs):
+    """What the emitted code relies on."""
+    for number in NUMBERS:
+        prepared = numbers._tensors(repr(number))(dtype, None)
+        for shape in SHAPES:
+            for strided in (False, True):
+                found = []
+                for given in (number, prepared):
+                    x = sample(dtype, shape, strided, needs)
+                    y = OPERATIONS[name](x * 1, given)
+                    if needs:
+                        y.backward(torch.ones_like(y) / 3)
+                    found.append((bits(y), y.dtype, y.grad_fn and y.grad_fn.name(), needs and bits(x.grad)))
+                assert found[0] == found[1], (number, shape, strided)
+
+
+def program(x, y):
+    z = 0.5 * x + y * 2 - 1
+    z = z / 3 + (1 - y)
+    z *= 0.25
+    z += 1
+    z.mul_(0.9)
+    return z.add(2), 3 + z, z.sub(0.125), -0.0 * z, z * 16777217 + 1e300
+
+
+@pytest.mark.parametrize("needs", [False, True])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.int64]
+)
+def test_a_graph_computes_with_numbers_what_eager_does(dtype, needs):
+    def run(f):
+        x = (torch.arange(12).view(3, 4) - 5).to(dtype)
+        if needs and dtype.is_floating_point:
+            x.requires_grad_()
+        try:
+            results = f(x, x + 2)
+        except (RuntimeError, TypeError) as error:
+            return str(error)
+        if x.requires_grad:
+            sum(r.sum() for r in results).backward()
+        return [(r.dtype, repr(r.detach()), r.grad_fn and r.grad_fn.name()) for r in results], repr(x.grad)
+
+    f = janus.compile(program, backend="aten", warmup=1)
+    for _ in range(4):
+        assert run(f) == run(program)
+    if dtype is torch.float32:
+        assert "number_0_5(x.dtype, 0.5)" in janus.graphs(f)[0].source
+
+
+def test_a_graph_made_in_inference_mode_may_train_later():
+    def f(x):
+        return (x * 0.375).sum()
+
+    compiled = janus.compile(f, backend="aten", warmup=0)
+    with torch.inference_mode():
+        compiled(torch.ones(2))
+    x = torch.ones(2, requires_grad=True)
+    for _ in range(3):
+        compiled(x).backward()
+    assert x.grad.tolist() == [1.125, 1.125]
