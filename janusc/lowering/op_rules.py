@@ -192,7 +192,7 @@ def _register() -> None:
         RULES.register(name, torch_rule)
     for name in ("method", "method.random", "method.read", "method.write"):
         RULES.register(name, method_rule)
-    for name in ("operator", "operator.read"):
+    for name in ("operator", "operator.read", "test"):
         RULES.register(name, operator_rule)
     for name in ("builtin", "builtin.read", "builtin.random"):
         RULES.register(name, builtin_rule)

@@ -41,6 +41,7 @@ MODULE_CALL = _op("module.call", Effect.RANDOM, "args[0] is a library module, ca
 OPERATOR = _op("operator", Effect.PURE, "operator target on args")
 OPERATOR_READ = _op("operator.read", Effect.READ, "operator target on args, one of them a mutable container")
 OPERATOR_WRITE = _op("operator.write", Effect.WRITE, "in-place operator (iadd ...), setitem or delitem on args[0]")
+TEST = _op("test", Effect.PURE, "the truth of comparison target of args; no more is asked of it")
 ATTRIBUTE = _op(
     "attribute", Effect.PURE, "attribute target of args[0] that no write in the graph changes (shape, dtype, T)"
 )

@@ -10,6 +10,7 @@ Files in reading order:
     writer       lines of source, names of values, objects under readable names
     predicates   asserts as inline expressions
     numbers      numbers beside tensors, made tensors beforehand
+    truths       comparisons of which only the truth is asked
     forms        how each op is written, without control flow
     blocks       the straight-line runs of pure tensor operations
     backends     how a block is executed, a chapter of its own

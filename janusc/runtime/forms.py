@@ -9,6 +9,7 @@ from janusc.registry import Registry
 from janusc.runtime import numbers, rng, transaction
 from janusc.runtime.predicates import violation
 from janusc.runtime.transaction import Deopt
+from janusc.runtime.truths import TRUTHS
 from janusc.runtime.writer import Writer, is_plain, tuple_text
 
 Form = Callable[[Writer, Node], None]
@@ -93,6 +94,13 @@ def write_operator(writer: Writer, node: Node) -> None:
     else:
         text = f"{writer.target(f'operator.{target}')}({writer.call(args, node.kwargs)})"
     assign(writer, node, text)
+
+
+@form("test")
+def write_test(writer: Writer, node: Node) -> None:
+    """``_jc_lt(v1, v2)``"""
+    name = writer.runtime(f"_jc_{node.target}", TRUTHS[node.target])
+    assign(writer, node, f"{name}({writer.call(node.args)})")
 
 
 @form("operator.write")

@@ -264,7 +264,7 @@ def _module_call(machine: Machine, node: Node, env: dict[Value, Any]) -> Any:
     return _call(machine, node, env, module, args)
 
 
-@meaning("operator", "operator.read", "operator.write")
+@meaning("operator", "operator.read", "operator.write", "test")
 def _operator(machine: Machine, node: Node, env: dict[Value, Any]) -> Any:
     args = machine.args(node, env)
     if node.target == "not_in":

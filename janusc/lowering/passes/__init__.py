@@ -15,4 +15,5 @@ Files in reading order:
     hoist_asserts   asserts before what would have to be undone, cheap guards first
     dead_code       what nobody uses goes
     prune_saves     undo copies that no failure can need go
+    truths          comparisons that only decide need no tensor
 """

@@ -24,6 +24,7 @@ from janusc.lowering.passes.hoist_asserts import hoist_asserts
 from janusc.lowering.passes.implied_asserts import implied_asserts
 from janusc.lowering.passes.prune_saves import prune_saves
 from janusc.lowering.passes.subexpressions import subexpressions
+from janusc.lowering.passes.truths import truths
 from janusc.lowering.rewrite import Fuel, count_nodes
 from janusc.lowering.verify import verify
 
@@ -44,7 +45,8 @@ PIPELINE = (
     Pass("implied_asserts", implied_asserts, "fewer guards on each call, before they are ordered"),
     Pass("hoist_asserts", hoist_asserts, "an assert that fails before a write has nothing to undo"),
     Pass("dead_code", dead_code, "after merging and folding, which leave unused nodes behind"),
-    Pass("prune_saves", prune_saves, "last: fewer nodes that may fail, fewer copies to keep"),
+    Pass("prune_saves", prune_saves, "fewer nodes that may fail are left, so fewer copies to keep"),
+    Pass("truths", truths, "last: the others know comparisons as operators"),
 )
 
 
