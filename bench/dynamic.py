@@ -18,7 +18,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -112,11 +111,16 @@ def in_child(*arguments: str, limit: float | None = None) -> subprocess.Complete
 
 
 def measure_steady(name: str) -> tuple[float, float, float, programs.Case]:
-    """Seconds a call of eager, janusc, and eager's torch calls alone, in rounds: each goes first in every third."""
-    recorder = programs.make(name, lambda target: target)
-    replays = [replay.recorded(partial(recorder.call, number)) for number in range(CALLS)]
+    """Seconds a call of eager, janusc, and with the torch calls of the target alone, in rounds that begin in turn."""
+    replayer = replay.Replayer()
     eager, ours = programs.make(name, lambda target: target), programs.make(name, convert)
-    contestants = [eager.call, ours.call, lambda number: replays[number]()]
+    replayed = programs.make(name, replayer.decorate)
+
+    def replaying(number: int) -> Any:
+        replayer.begin(number)
+        return replayed.call(number)
+
+    contestants = [eager.call, ours.call, replaying]
     seconds: list[list[float]] = [[], [], []]
     for number in range(WARM_ROUNDS + ROUNDS):
         for which in ((number + k) % 3 for k in range(3)):
@@ -182,7 +186,7 @@ LEGEND = f"""
 calls, eager s: the first {CALLS} calls or more, each with another input; cold: the same by janusc, as a multiple
 until s, cold: the same until all graphs are there, and {CALLS} calls longer; at once: the first calls where warmup=3
 convert s: all conversions of that; graphs, in graphs: their number, and the share of calls that ran in them
-eager ms, janusc ms: a call after that; alone: eager's torch calls as straight-line code without a program around them
+eager ms, janusc ms: a call after that; alone: what is compiled as straight-line code of the torch calls it makes
 * of these, at most {FAST} x eager is required, of the others {STEADY} x; a cold start at most {COLD} x"""
 
 

@@ -1,12 +1,13 @@
-"""The torch calls of a call, and nothing else: the least that a program can take that makes the same calls from Python.
+"""The torch calls of a function, and nothing else: the least that it can take if it makes the same calls from Python.
 
-What a call of a program asks of torch is recorded once, and written out as straight-line code on the same tensors. No
-loop, no decision, no module and no attribute is left in it, so that its time says how much of eager's time anything
-could save that keeps every call, as what must equal eager bit for bit has to.
+What each call of it asks of torch is recorded once, and written out as straight-line code on the same tensors. No loop,
+no decision, no module and no attribute is left in it, so that its time says how much of eager's time can be saved by
+whatever keeps the calls.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -63,15 +64,55 @@ class _Recorder(TorchFunctionMode):
         return name
 
 
-def recorded(call: Callable[[], Any]) -> Callable[[], None]:
-    """A function that makes the torch calls of this call again, and nothing else."""
+def recorded(call: Callable[[], Any]) -> tuple[Callable[[], Any], Any]:
+    """A function that makes the torch calls of this call again, and nothing else; and the result, which it returns."""
     with _Recorder() as recorder:
-        call()
+        result = call()
+    returned = recorder.text(result)
     for name, line in recorder.last_use.items():  # let go of at once, as a program does: memory is used again
-        recorder.lines[line] += f"; del {name}"
+        if line < len(recorder.lines):
+            recorder.lines[line] += f"; del {name}"
     names = ", ".join(f"{name}={name}" for name in recorder.objects)
-    body = "".join(f"    {line}\n" for line in recorder.lines or ["pass"])
+    body = "".join(f"    {line}\n" for line in [*recorder.lines, f"return {returned}"])
     space = dict(recorder.objects)
     exec(compile(f"def replay({names}):\n{body}", "<replay>", "exec"), space)
-    replay: Callable[[], None] = space["replay"]
-    return replay
+    return space["replay"], result
+
+
+class Replayer:
+    """Decorates what a program would compile: its calls are recorded the first time, and replayed from then on.
+
+    A call is known by the ``number`` of the program's call, which whoever makes that sets, and its order within.
+    """
+
+    def __init__(self) -> None:
+        self._number = self._order = 0
+        self._inside = False
+        self._known: dict[tuple[int, int], Callable[[], Any]] = {}
+
+    def begin(self, number: int) -> None:
+        """The program's call with this number comes next."""
+        self._number, self._order = number, 0
+
+    def decorate(self, target: Any) -> Any:
+        """A function, or a module or class of modules whose forward is replaced in place."""
+        if isinstance(target, (torch.nn.Module, type)):
+            target.forward = self.decorate(target.forward)
+            return target
+
+        @functools.wraps(target)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if self._inside:
+                return target(*args, **kwargs)
+            self._order += 1
+            key = self._number, self._order
+            if key in self._known:
+                return self._known[key]()
+            self._inside = True
+            try:
+                self._known[key], result = recorded(lambda: target(*args, **kwargs))
+            finally:
+                self._inside = False
+            return result
+
+        return call
