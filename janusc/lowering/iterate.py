@@ -53,8 +53,8 @@ def static_items(lo: Lowering, iterable: Any, node: Any = None) -> list[Any] | N
 def varies(lo: Lowering, owner: Live, site: str, objects: bool = False) -> bool:
     """Whether an existing list or tuple had another length at this place when the function was converted before.
 
-    Only where it holds plain values of one type can it stay what it is, whatever its length; or ``objects`` of one
-    class, where it is only copied.
+    Only where it holds plain values of one type can it stay what it is, whatever its length; or ``objects``, where it
+    is only copied.
     """
     sample = owner.sample
     if type(sample) not in (list, tuple):
@@ -63,10 +63,8 @@ def varies(lo: Lowering, owner: Live, site: str, objects: bool = False) -> bool:
     if lo.profile.trip_count(site) == "varies":
         lo.of_any_length.add(id(sample))
     classes = {type(x) for x in sample}
-    plain = len(classes) <= 1 and all(
-        cls in _PLAIN_ITEMS or is_members_class(cls) or (objects and is_plain_class(cls)) for cls in classes
-    )
-    return plain and id(sample) in lo.of_any_length
+    plain = len(classes) <= 1 and all(cls in _PLAIN_ITEMS or is_members_class(cls) for cls in classes)
+    return (plain or (objects and all(map(is_plain_class, classes)))) and id(sample) in lo.of_any_length
 
 
 _PLAIN_ITEMS = (torch.Tensor, int, float, bool, str)

@@ -7,10 +7,11 @@ tensor, this object or that one. The kinds are kept as examples, one world each,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
+import gast
 import torch
 
 from janusc.lowering import codes, examples, ops
@@ -18,13 +19,14 @@ from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, Tu
 from janusc.lowering.classes import MISSING, class_lookup
 from janusc.lowering.containers import KINDS as CONTAINERS
 from janusc.lowering.ir import Arg, Tup, Value
+from janusc.lowering.lower_object import is_plain_class
 from janusc.lowering.lower_torch import sample_from_type
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS, emit, sym
 from janusc.lowering.store import own_dict
 from janusc.typeinfer import transfer
 from janusc.typeinfer.profile import KINDS
-from janusc.types import TensorType, Type
+from janusc.types import TensorType, Type, type_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,15 +149,35 @@ def by_kind(lo: Lowering, owner: Sym, name: str, use: Callable[[Any], Any], give
 
     ``given`` is what it is used with: lists and dicts among it become real, for each way may change them.
     """
-    shown = examples.of(lo, owner) or lo.worlds.examples[owner.value]
+    shown = examples.of(lo, owner) or lo.worlds.examples.get(owner.value, {})
     kinds: dict[type, Any] = {}
     for example in shown.values():
         if _has(example, name):
             kinds.setdefault(type(example), example)
-    if not kinds or lo.routines:
+    note_classes(lo, kinds)
+    for cls in classes_met(lo):
+        kinds.setdefault(cls, UNKNOWN)
+    if not kinds:
         raise lo.refuse(codes.ATTRIBUTE, f"attribute {name} of a value that is known at run time only")
     freeze(lo, given)
-    return _chain(lo, owner, list(kinds.items()), use)
+    return _chain(lo, owner, list(kinds.items()), use, f"kind {len(kinds)}")
+
+
+def note_classes(lo: Lowering, classes: Collection[type]) -> None:
+    """Remember for other conversions of what classes the owner of the attribute at hand was."""
+    site = _site_of_owner(lo)
+    for cls in filter(is_plain_class, classes):
+        lo.profile.meet(type_name(cls), cls, site)
+
+
+def classes_met(lo: Lowering) -> list[type]:
+    """The classes of objects that the owner of the attribute at hand was of in the calls seen so far."""
+    return [cls for cls in lo.profile.classes_at(_site_of_owner(lo)) if is_plain_class(cls)]
+
+
+def _site_of_owner(lo: Lowering) -> str:
+    node = lo.node.func if isinstance(lo.node, gast.Call) else lo.node
+    return lo.site(node.value) if isinstance(node, gast.Attribute) else ""
 
 
 def freeze(lo: Lowering, given: Any) -> None:
@@ -168,18 +190,18 @@ def _has(example: Any, name: str) -> bool:
     return class_lookup(type(example), name) is not MISSING or name in (own_dict(example) or {})
 
 
-def _chain(lo: Lowering, owner: Sym, kinds: list[tuple[type, Any]], use: Callable[[Any], Any]) -> Any:
+def _chain(lo: Lowering, owner: Sym, kinds: list[tuple[type, Any]], use: Callable[[Any], Any], last: str) -> Any:
     from janusc.lowering.cond import cond
 
     (cls, example), *rest = kinds
     if not rest:
-        site = lo.site(lo.node, "kind")
+        site = lo.site(lo.node, last)  # another one where more classes are known
         if lo.profile.is_refuted(site):
             raise lo.refuse(codes.ATTRIBUTE, "an attribute of a value that is known at run time only")
         lo.check("type", (owner.value, lo.builder.ref(cls)), site, lo.span())
         return use(_typed(lo, owner, cls, example))
     test = is_of(lo, owner, cls)
-    return cond(lo, [], test, lambda: use(_typed(lo, owner, cls, example)), lambda: _chain(lo, owner, rest, use))
+    return cond(lo, [], test, lambda: use(_typed(lo, owner, cls, example)), lambda: _chain(lo, owner, rest, use, last))
 
 
 def is_of(lo: Lowering, owner: Sym, cls: type) -> Sym:

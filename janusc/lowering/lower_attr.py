@@ -40,7 +40,7 @@ from janusc.lowering.classes import (
 from janusc.lowering.containers import KINDS as CONTAINERS
 from janusc.lowering.inert import is_plain_enum
 from janusc.lowering.ir import Const
-from janusc.lowering.kinds import ChoiceV, PickV, by_kind, choose, has_kinds
+from janusc.lowering.kinds import ChoiceV, PickV, by_kind, choose, classes_met, has_kinds
 from janusc.lowering.lower_object import is_object, object_attribute
 from janusc.lowering.lower_state import ANY_NAME, check_once, module_entry, note_read, raw_attr, read, write
 from janusc.lowering.lowering import Lowering
@@ -98,15 +98,17 @@ def symbolic_attribute(lo: Lowering, owner: Sym, name: str) -> Any:
     if isinstance(owner.sample, tuple) and hasattr(type(owner.sample), "_fields") or _is_struct(owner.sample):
         sample = getattr(owner.sample, name, UNKNOWN)  # results such as (values, indices)
         return emit(lo, ops.ATTRIBUTE, name, (owner.value,), sample, fresh=owner.fresh)
-    if has_kinds(lo, owner):
+    if has_kinds(lo, owner) or (owner.pytype is None and classes_met(lo)):
         return MethodV(owner, name) if _is_method(lo, owner, name) else by_kind(lo, owner, name, _getter(lo, name))
     raise lo.refuse(codes.ATTRIBUTE, f"attribute {name} of a value that is known at run time only")
 
 
 def _is_method(lo: Lowering, owner: Sym, name: str) -> bool:
-    """Whether a builtin class or torch has a method of that name, for any of the kinds."""
-    found = (class_lookup(type(e), name) for e in lo.worlds.examples[owner.value].values() if not is_object(type(e)))
-    return any(callable(f) for f in found if f is not MISSING)
+    """Whether it is a method that has that name, for any of the kinds."""
+    shown = [type(e) for e in lo.worlds.examples.get(owner.value, {}).values()]
+    found = [(cls, class_lookup(cls, name)) for cls in [*shown, *classes_met(lo)]]
+    known = [(cls, f) for cls, f in found if f is not MISSING]
+    return any(isinstance(f, pytypes.FunctionType) if is_object(cls) else callable(f) for cls, f in known)
 
 
 def _getter(lo: Lowering, name: str) -> Callable[[Any], Any]:

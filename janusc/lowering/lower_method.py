@@ -13,7 +13,7 @@ from janusc.lowering.assign import extend_list, real_of, refuse_cycle, write_con
 from janusc.lowering.containers import METHODS
 from janusc.lowering.ir import Op
 from janusc.lowering.keys import check_key
-from janusc.lowering.kinds import by_kind, has_kinds, several_of
+from janusc.lowering.kinds import by_kind, classes_met, has_kinds, several_of
 from janusc.lowering.lower_autograd import require_gradient
 from janusc.lowering.lower_container import container_method
 from janusc.lowering.lower_expr import literal_key
@@ -37,7 +37,7 @@ def call_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: di
     from janusc.lowering.lower_attr import get_attribute
     from janusc.lowering.lower_call import call
 
-    if has_kinds(lo, owner):
+    if has_kinds(lo, owner) or (isinstance(owner, Sym) and owner.pytype is None and classes_met(lo)):
         given = [*args, *kwargs.values()]
         return by_kind(lo, owner, name, lambda one: call(lo, get_attribute(lo, one, name), args, kwargs), given)
     if isinstance(owner, Sym) and owner.is_tensor:

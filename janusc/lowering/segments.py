@@ -19,6 +19,7 @@ from janusc.diagnostics import Diagnostic, Refusal
 from janusc.frontend import names, parse
 from janusc.frontend.iteration import PREFIX
 from janusc.frontend.nodes import nodes_of
+from janusc.frontend.outline import PART
 from janusc.frontend.parse import ParsedFunction
 from janusc.lowering import codes, lower_state, ops
 from janusc.lowering.abstract import (
@@ -44,7 +45,7 @@ from janusc.lowering.lower_autograd import check_sources
 from janusc.lowering.lower_match import taken_or_tried
 from janusc.lowering.lower_object import is_object
 from janusc.lowering.lowering import Lowering, Unconvertible
-from janusc.lowering.operands import SCALARS, arg, declared_type, escape, lift, realise
+from janusc.lowering.operands import SCALARS, arg, declared_type, escape, is_plain, lift, realise
 from janusc.lowering.own_calls import invariants, is_seen_recursive
 from janusc.lowering.routine import Recursive, call_routine
 from janusc.lowering.store import parts
@@ -386,6 +387,12 @@ class Walk:
         store, local = self.lo.store, self.lo.local
         return frozenset(n for n in self.kept() if store.get(local(n)) is Unbound or type(store.get(local(n))) is Known)
 
+    def handed_over(self) -> frozenset[str]:
+        """The locals that hold what ordinary Python has made in a part of a statement: it lives as long as they do."""
+        made = {p for name, p in zip(self.live_ins, self.lo.builder.params) if name.startswith(PART)}
+        found = ((n, v) for n, v in self.held().items() if isinstance(v, Sym) and v.value in made and not is_plain(v))
+        return frozenset(n for n, _ in found) & self.parsed.local_names
+
     def held(self) -> Mapping[str, Any]:
         """The locals as they are now."""
         return {s[2]: v for s, v in self.lo.store.items() if s[:2] == ("local", self.lo.frame.id)}
@@ -422,6 +429,7 @@ class Walk:
                 self.steps.append(self.own_code_guard())
             return True
         lo.node = self.segment_statements[-1]
+        needed |= self.handed_over()
         live = sorted(needed & self.bound_names())
         given_up = self.given_up() - needed
         values: tuple[Arg, ...] = tuple(self.exported(name) for name in live) + (Const(None),) * len(given_up)

@@ -94,16 +94,16 @@ class Recorder:
         except (ValueError, RuntimeError):  # an int too long to print, a tensor without a readable shape
             seen = HostType(type_name(type(value)))
         if type(seen) is HostType or type(seen) is TupleType:
-            self._meet(value, seen)
+            self._meet(value, seen, site)
         self.profile.observe(site, seen)
 
-    def _meet(self, value: Any, seen: Type) -> None:
+    def _meet(self, value: Any, seen: Type, site: str) -> None:
         """Note the classes of objects, which their types know by name only."""
         if isinstance(seen, TupleType):
             for item, kind in zip(value, seen.items):
-                self._meet(item, kind)
+                self._meet(item, kind, site)
         elif isinstance(seen, HostType) and type(value).__module__ != "builtins":
-            self.profile.meet(seen.name, type(value))
+            self.profile.meet(seen.name, type(value), site)
 
     def callee(self, target: Any) -> Any:
         """What to call in the place of ``target``: the instrumented twin of user code, else ``target`` itself."""

@@ -27,6 +27,7 @@ MANY = 3
 
 _BY_NAME = {type_name(cls): cls for cls in KINDS}
 _MOST_UNROLLED = 4
+_MOST_CLASSES = 16
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class Profile:
         self._met: dict[str, dict[type, Type]] = {}
         self._unrolled: dict[str, int] = {}
         self._classes: weakref.WeakValueDictionary[str, type] = weakref.WeakValueDictionary()
+        self._met_at: dict[str, dict[str, None]] = {}
         self._calls = 0
 
     @property
@@ -78,11 +80,18 @@ class Profile:
             kinds, cls = self._met.setdefault(site, {}), _class_of(seen)
             kinds[cls] = join(kinds[cls], seen) if cls in kinds else seen
 
-    def meet(self, name: str, cls: type) -> None:
-        """A value was of this class, which types know by its name; the class is not kept alive."""
-        if self._classes.get(name) is not cls:
+    def meet(self, name: str, cls: type, site: str) -> None:
+        """A value at a site was of this class, which types know by its name; the class is not kept alive."""
+        names = self._met_at.get(site, {})
+        if self._classes.get(name) is not cls or (name not in names and len(names) < _MOST_CLASSES):
             with self._lock:
                 self._classes[name] = cls
+                self._met_at[site] = {**names, name: None}
+
+    def classes_at(self, site: str) -> list[type]:
+        """The classes that values at a site were of, as far as they are still there."""
+        found = (self._classes.get(name) for name in self._met_at.get(site, ()))
+        return [cls for cls in found if cls is not None]
 
     def class_named(self, name: str) -> type | None:
         """The class of values of a type with this name."""
@@ -158,6 +167,7 @@ class Profile:
         with self._lock:
             self._types.update(other._types)
             self._classes.update(other._classes)
+            self._met_at.update(other._met_at)
             self._unrolled.update(other._unrolled)
             for site, outcomes in other._outcomes.items():
                 self._outcomes[site] = self._outcomes.get(site, frozenset()) | outcomes
