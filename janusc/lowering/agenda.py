@@ -54,3 +54,13 @@ class After:
     statements: tuple[Any, ...]
     kind: str = "after"
     before: Start | None = None
+
+
+def in_blocks(blocks: Mapping[int, Any], statements: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The rest of a function, with what is left of the blocks around under their ``with``."""
+    found: list[Any] = []
+    for statement in statements:
+        found.append(statement)
+        if id(statement) in blocks:
+            found = blocks[id(statement)].around(found[:-1])
+    return tuple(found)

@@ -36,7 +36,7 @@ from janusc.lowering.abstract import (
     TupleV,
     Unbound,
 )
-from janusc.lowering.agenda import After, HostStatements, Lowered, Start
+from janusc.lowering.agenda import After, HostStatements, Lowered, Start, in_blocks
 from janusc.lowering.branch import specialise
 from janusc.lowering.cond import cond
 from janusc.lowering.ir import FUNCTION, Arg, Chain, Const, Graph, HostRange, Mark, Segment, Step
@@ -307,17 +307,10 @@ class Walk:
         if not self.steps:
             return ""
         key = f"rest_{len(self.outlined)}"
-        self.outlined.append(HostStatements(key, self.in_blocks(self.starts[-1].agenda), self.live_ins[1:], None))
+        self.outlined.append(
+            HostStatements(key, in_blocks(self.blocks, self.starts[-1].agenda), self.live_ins[1:], None)
+        )
         return key
-
-    def in_blocks(self, statements: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The rest of the function, with what is left of the blocks around under their ``with``."""
-        found: list[Any] = []
-        for statement in statements:
-            found.append(statement)
-            if id(statement) in self.blocks:
-                found = self.blocks[id(statement)].around(found[:-1])
-        return tuple(found)
 
     def add_segment(self, segment: Segment) -> bool:
         """A transaction without tensor work is better run as it is: its statements go to the host, and False."""
