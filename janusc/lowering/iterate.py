@@ -59,8 +59,8 @@ def varies(lo: Lowering, owner: Live, site: str, objects: bool = False) -> bool:
     sample = owner.sample
     if type(sample) not in (list, tuple):
         return False
-    lo.profile.trips(site, lo.lengths.setdefault(site, len(sample)))
-    if lo.profile.trip_count(site) == "varies":
+    length, before = lo.lengths.setdefault(site, len(sample)), lo.profile.trip_count(site)
+    if before not in (None, length):
         lo.of_any_length.add(id(sample))
     classes = {type(x) for x in sample}
     plain = len(classes) <= 1 and all(cls in _PLAIN_ITEMS or is_members_class(cls) for cls in classes)

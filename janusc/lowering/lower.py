@@ -52,6 +52,15 @@ def lower(
 ) -> Lowered:
     """Convert a function, with the arguments of the call at hand as samples; Refusal where nothing can be converted."""
     walk = Walk(parsed, function, arguments, profile, lambda: Lowering(profile, original, is_opaque))
+    try:
+        return run(walk)
+    finally:
+        for site, length in walk.lengths.items():  # for the next conversion
+            profile.trips(site, length)
+
+
+def run(walk: Walk) -> Lowered:
+    """Walk until nothing more is learned."""
     started = time.thread_time()
     refusals = 0
     while True:

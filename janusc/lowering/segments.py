@@ -70,6 +70,7 @@ class Walk:
         self.begin = begin
         self.recursive: set[Any] = set()  # functions that call themselves, to be routines
         self.inlined: set[Any] = set()  # and those that can't be
+        self.lengths: dict[str, int] = {}  # see ``Lowering``
         self.host_ids: dict[int, Diagnostic | None] = {}
         self.pieces: dict[int, list[Any]] = {}
         self.loaded: dict[int, frozenset[str]] = {}
@@ -161,7 +162,7 @@ class Walk:
         after = self.starts[-1].after
         if after is None:
             self.lo = self.begin()
-            self.lo.recursive, self.lo.inlined = self.recursive, self.inlined
+            self.lo.recursive, self.lo.inlined, self.lo.lengths = self.recursive, self.inlined, self.lengths
             self.open_first()
         else:
             self.reopen(after)
@@ -244,7 +245,7 @@ class Walk:
             vararg = self.parsed.tree.args.vararg
             site = parse.site(self.parsed, vararg, "Parameter")
             if isinstance(self.profile.type_at(site), HostType):  # calls of several lengths were seen
-                self.profile.trips(f"{site}:length", -1)
+                self.lo.of_any_length.add(id(sample))
             if varies(self.lo, owner, f"{site}:length"):
                 return owner
             return TupleV(tuple(live_sequence(self.lo, owner)))
