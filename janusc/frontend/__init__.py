@@ -7,7 +7,7 @@ Requires:  source text that compiles to the bytecode at hand; nothing is guessed
 Never:     calls or imports user code, looks at an argument, keeps a function alive, raises anything but ``Refusal``.
 
 Files in reading order:
-    margins   where a top-level statement begins and ends, without parsing the file
+    margins    where a top-level statement begins and ends, without parsing the file
     capture    find the source of a function and prove that it is its source
     language   the table: every AST node kind and how it is treated
     mangle     private names of a class, as the compiler would write them
