@@ -17,10 +17,11 @@ import torch
 
 from janusc.lowering.ir import Arg, Value
 from janusc.runtime.writer import Writer
-from janusc.types import TensorType
+from janusc.types import HostType, TensorType
 
 _DTYPES = (torch.float32, torch.float64)
 _LARGEST_INT, _LARGEST = 2**24, 1e30
+_MOST_SEEN = 1024
 _BESIDE = frozenset({"add", "sub", "mul", "truediv"})
 _METHODS = frozenset({"add", "sub", "mul", "div", "true_divide", "add_", "sub_", "mul_", "div_", "truediv_"})
 
@@ -45,15 +46,41 @@ def argument(writer: Writer, method: str, args: tuple[Arg, ...]) -> str | None:
 
 
 def _prepared(writer: Writer, tensor: Arg, number: Arg) -> str | None:
-    """``number_0_5(v1.dtype, 0.5)``"""
-    known = writer.literal(number)
-    value = None if known is None else known.value
+    """``number_0_5(v1.dtype, 0.5)``; for a number of run time ``_jc_prepared(v1.dtype, v2)``"""
     if not isinstance(tensor, Value) or not isinstance(tensor.type, TensorType):
         return None
-    if type(value) is int and abs(value) <= _LARGEST_INT or type(value) is float and abs(value) <= _LARGEST:
-        name = writer.bind(_tensors(repr(value)), f"number_{value!r}")
-        return f"{name}({writer.name(tensor)}.dtype, {writer.expr(number)})"
-    return None
+    known = writer.literal(number)
+    if known is not None:
+        if not _is_exact(known.value):
+            return None
+        name = writer.bind(_tensors(repr(known.value)), f"number_{known.value!r}")
+    elif isinstance(number, Value) and isinstance(number.type, HostType) and number.type.name == "float":
+        name = writer.runtime("_jc_prepared", prepared)
+    else:
+        return None
+    return f"{name}({writer.name(tensor)}.dtype, {writer.expr(number)})"
+
+
+def _is_exact(number: Any) -> bool:
+    """Whether a number is converted to each of the dtypes as torch does, and without an error."""
+    cls = type(number)
+    return cls is int and abs(number) <= _LARGEST_INT or cls is float and abs(number) <= _LARGEST
+
+
+_seen: dict[tuple[torch.dtype, float], torch.Tensor | bool] = {}
+
+
+def prepared(dtype: torch.dtype, number: float) -> torch.Tensor | float:
+    """A number of run time as a tensor of a dtype where it has come up before, as rates do and losses do not."""
+    key = dtype, number
+    found = _seen.get(key, False)
+    if type(found) is torch.Tensor:
+        return found
+    if dtype in _DTYPES and number and _is_exact(number):  # zero has a sign that the key does not have
+        if len(_seen) >= _MOST_SEEN:
+            _seen.clear()
+        _seen[key] = _tensors(repr(number))(dtype, True) if found else True
+    return number
 
 
 @lru_cache(maxsize=1024)

@@ -100,3 +100,31 @@ def test_a_graph_made_in_inference_mode_may_train_later():
     for _ in range(3):
         compiled(x).backward()
     assert x.grad.tolist() == [1.125, 1.125]
+
+
+def test_a_number_of_run_time_that_comes_up_again_is_a_tensor():
+    numbers._seen.clear()
+    for number in (0.3, -2.5e-3):
+        first, second, third = (numbers.prepared(torch.float32, number) for _ in range(3))
+        assert first == second == number and type(second) is float
+        assert type(third) is torch.Tensor and third.dtype is torch.float32 and third.item() == pytest.approx(number)
+    for number in (0.0, -0.0, float("nan"), float("inf"), 1e300):
+        assert all(type(numbers.prepared(torch.float32, number)) is float for _ in range(4))
+    assert all(type(numbers.prepared(torch.float16, 0.25)) is float for _ in range(4))
+    for number in range(5000):
+        numbers.prepared(torch.float64, number + 0.5)
+    assert len(numbers._seen) <= numbers._MOST_SEEN
+
+
+def test_steps_with_changing_rates_are_those_of_eager():
+    def descend(x, rates):
+        for rate in rates:
+            x = x - rate * (x * 2 - 1)
+            x = (1.5 - rate) * x / (rate + 2.0) + rate
+        return x
+
+    f = janus.compile(descend, backend="aten", warmup=2)
+    for dtype in (torch.float32, torch.float64, torch.float16):
+        for rates in ([0.1, 0.2], [0.1], [0.1, 0.0, -0.0, 0.3, 0.1], [1e300, 0.1], [float("nan")], [0.1] * 7):
+            x = torch.linspace(-1, 1, 6, dtype=dtype)
+            assert repr(f(x, rates)) == repr(descend(x, rates))
