@@ -149,7 +149,7 @@ def lower_augmented(lo: Lowering, node: Any) -> None:
         store_name(lo, target.id, augmented(lo, name, load(lo, target.id), lo.expr(node.value)))
     elif isinstance(target, gast.Attribute):
         owner = lo.expr(target.value)
-        held = get_attribute(lo, owner, target.attr)
+        held = lo.within(target, lambda: lo.settled(get_attribute(lo, owner, target.attr)))
         result = augmented(lo, name, held, lo.expr(node.value))
         if result is not held or not isinstance(held, Live):
             set_attribute(lo, owner, target.attr, result)

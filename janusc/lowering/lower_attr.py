@@ -242,6 +242,8 @@ def live_attribute(lo: Lowering, owner: Live, name: str) -> Any:
     if slot in lo.store:
         note_read(lo, slot, owner)
         return lo.store[slot]
+    if cls in lo.set_at_run_time.get(name, ()):  # of this object, for all that is known
+        return expect(lo, object_attribute(lo, Sym(owner.value, pytype=cls), name))
     if issubclass(cls, (list, dict, set, tuple)) and cls.__module__ in ("builtins", "collections"):
         return MethodV(owner, name) if class_lookup(cls, name) is not MISSING else _refuse_attribute(lo, sample, name)
     if cls is pytypes.FunctionType:

@@ -19,7 +19,7 @@ from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, BoundV, Known, Live, Sym
 from janusc.lowering.classes import MISSING, check_lacks, class_function, class_lookup, is_named_tuple, overrides
 from janusc.lowering.containers import FACTORIES
-from janusc.lowering.ir import Arg
+from janusc.lowering.ir import Arg, Const
 from janusc.lowering.lower_builtin import builtin
 from janusc.lowering.lower_object import check_plain, is_plain_class
 from janusc.lowering.lower_state import refuse_iterator
@@ -170,14 +170,17 @@ def given(lo: Lowering, owner: Sym, name: str) -> Any:
 
 
 def set_on_instance(lo: Lowering, owner: Sym, name: str, abstract: Any) -> None:
-    """``owner.name = abstract`` of an object made in the call."""
+    """``owner.name = abstract`` of an object made in the call, or older and known at run time only."""
     cls = owner.pytype
     assert cls is not None
-    if not owner.fresh or overrides(cls, "__setattr__", object):  # a frozen one, too
+    if overrides(cls, "__setattr__", object) or any(memo[0] == "exposed" for memo in lo.memo):  # a frozen one, too
         raise lo.refuse(codes.ASSIGNMENT, f"attribute {name} of an object that is known at run time only is assigned")
     refuse_iterator(lo, abstract)
     check_lacks(lo, cls, "__setattr__")
     check_plain(lo, cls, name, class_lookup(cls, name))
+    if not owner.fresh:
+        lo.set_at_run_time.setdefault(name, set()).add(cls)
+        lo.builder.emit(ops.SAVE, "object.attr", (owner.value, Const(name)), (), (), lo.span())
     lo.builder.emit(ops.SET_ATTR, name, (owner.value, escape(lo, abstract)), (), (), lo.span())
     for _, fields in lo.made.values():
         fields.pop(name, None)

@@ -15,7 +15,7 @@ from janusc.lowering.ir import Arg, Const, Value
 from janusc.lowering.lowering import Lowering, expression
 from janusc.lowering.namespaces import ANY_KEY, REGISTERED, namespaces, refuse_stale
 from janusc.lowering.operands import SCALARS, check_bound, declared_type, escape, known_arg, lift, sample_type
-from janusc.lowering.store import Slot, parts
+from janusc.lowering.store import Slot, own_dict, parts
 
 # ---- reads by path
 
@@ -242,6 +242,14 @@ def changed_guards(lo: Lowering, contents: list[Live]) -> None:
                 check_once(lo, "is_not", (value, changed.value), site)
         else:  # of a loop or branch: whatever it was, it was saved before
             unsaved.update(dict.fromkeys(alike))
+    for name, classes in lo.set_at_run_time.items():
+        readers = {**lo.reads.get(("attr", name), {}), **lo.reads.get(("attr", ANY_NAME), {})}
+        found = [other for other in readers.values() if type(other.sample) in classes]
+        if found and lo.profile.is_refuted(site):
+            raise lo.refuse(codes.ASSIGNMENT, "an object that is changed may be another one that is read")
+        for other in found:
+            slots = own_dict(other.sample) is None
+            unsaved[other.value if slots else raw_attr(lo, other.value, "__dict__")] = None
     if unsaved:
         lo.builder.check("unsaved", tuple(unsaved), site, lo.span())
 

@@ -90,6 +90,7 @@ class Lowering:
         self.module_reads: dict[str, dict[int, Any]] = {}
         self.differentiates: list[Any] = []  # the statements of the function in which a gradient is taken
         self.histories: set[Value] = set()  # tensors read from outside that have a history or hooks
+        self.set_at_run_time: dict[str, set[type]] = {}  # attributes of older objects, and the classes of these
         self.made: dict[Value, tuple[Any, dict[str, Any]]] = {}  # objects made in it: where, and what they were given
         self.object_reads: set[str] = set()  # attributes read of objects that are known at run time only
 

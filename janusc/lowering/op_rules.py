@@ -30,6 +30,7 @@ OPERATOR_ARITY = {**dict.fromkeys(UNARY, 1), **dict.fromkeys(BINARY, 2)}
 WRITE_ARITY = {**dict.fromkeys(IN_PLACE, 2), "setitem": 3, "delitem": 2}
 SAVE_TARGETS = frozenset(
     {"tensor", "list", "list.append", "dict", "set", "deque", "deque.append", "deque.pop", "deque.popleft"}
+    | {"object.attr"}
 )
 ASSERT_ARITY: dict[str, Count] = {
     "true": (1, 1),
@@ -209,7 +210,7 @@ def _register() -> None:
         "write.item": _shape((3, 3), (0, 0)),
         "write.cell": _shape((2, 2), (0, 0)),
         "delete.attr": _shape((1, 1), (0, 0), _is_attribute_name),
-        "save": _shape((1, 1), (0, 0), _among(SAVE_TARGETS)),
+        "save": _shape((1, 2), (0, 0), _among(SAVE_TARGETS)),
         "assert": _shape(anything, (0, 0), _among(ASSERT_ARITY), _assert, ("site",)),
         "print": _shape(anything, (0, 0), keywords=("sep", "end", "file", "flush")),
         "cond": _shape((1, None), anything, _among({"if"}), _regions_like_node),

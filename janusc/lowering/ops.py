@@ -67,7 +67,8 @@ SAVE = _op(
     "save",
     Effect.WRITE,
     "target tensor|list|list.append|dict|set|deque|deque.append|deque.pop|deque.popleft: keep for rollback what "
-    "args[0] holds (list.append: how long it is; those of a deque: what the method changes)",
+    "args[0] holds, or object.attr: its attribute args[1] (list.append: how long it is; those of a deque: what the "
+    "method changes)",
 )
 
 # assumptions; kwargs site = Const(str): what is refuted when it fails

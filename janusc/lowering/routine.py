@@ -415,7 +415,7 @@ def changes_something(lo: Lowering, region: Region) -> bool:
     A container of the user's that it may reach by other ways than by name could not be read by path any longer.
     """
     inner = list(walk(Graph((), tuple(region.nodes), ())))
-    if any(n.op is ops.SAVE and n.target != "tensor" for n in inner):
+    if any(n.op is ops.SAVE and n.target not in ("tensor", "object.attr") for n in inner):
         raise lo.refuse(codes.RECURSION, "the recursion changes a container that outlives the call")
     free = lo.builder.free_values(region, ())
     shared = any(v.type == ANY and not lo.builder.is_early(v) for v in free)  # lists made around it, for one

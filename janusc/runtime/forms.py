@@ -276,7 +276,7 @@ def write_save(writer: Writer, node: Node) -> None:
     """``_jc_save_tensor(_jc_undo, v1)``"""
     function = transaction.SAVES[node.target]
     name = writer.runtime(f"_jc_{function.__name__}", function)
-    writer.line(f"{name}(_jc_undo, {writer.expr(node.args[0])})", node.span)
+    writer.line(f"{name}(_jc_undo, {writer.call(node.args, ())})", node.span)
 
 
 @form("print")

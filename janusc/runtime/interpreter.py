@@ -353,7 +353,7 @@ def _write_cell(machine: Machine, node: Node, env: dict[Value, Any]) -> None:
 
 @meaning("save")
 def _save(machine: Machine, node: Node, env: dict[Value, Any]) -> None:
-    transaction.SAVES[node.target](machine.undo, machine.value(node.args[0], env))
+    transaction.SAVES[node.target](machine.undo, *machine.args(node, env))
 
 
 @meaning("print")

@@ -142,21 +142,6 @@ def save_first(undo: UndoLog, target: deque[Any]) -> None:
         undo.append((_put_back, (target, len(target), deque.appendleft, target[0])))
 
 
-SAVES: Mapping[str, Callable[[UndoLog, Any], None]] = {
-    "tensor": save_tensor,
-    "list": save_list,
-    "list.append": save_length,
-    "dict": save_dict,
-    "set": save_set,
-    "deque": save_deque,
-    "deque.append": save_deque_length,
-    "deque.pop": save_last,
-    "deque.popleft": save_first,
-}
-"""What the target of a ``save`` node stands for; ``list.append`` is enough before append and extend, and those of a
-deque before the method of that name."""
-
-
 def is_saved(undo: UndoLog, *containers: Any) -> bool:
     """Whether what one of these holds was kept, so that it was changed."""
     kept = {id(arguments[0]) for _, arguments in undo if arguments}
@@ -216,6 +201,22 @@ def save_cell(undo: UndoLog, cell: CellType) -> None:
     except ValueError:
         held = UNBOUND
     undo.append((_restore_cell, (cell, held)))
+
+
+SAVES: Mapping[str, Callable[..., None]] = {
+    "tensor": save_tensor,
+    "list": save_list,
+    "list.append": save_length,
+    "dict": save_dict,
+    "set": save_set,
+    "object.attr": save_attr,
+    "deque": save_deque,
+    "deque.append": save_deque_length,
+    "deque.pop": save_last,
+    "deque.popleft": save_first,
+}
+"""What the target of a ``save`` node stands for; ``list.append`` is enough before append and extend, and those of a
+deque before the method of that name; that of an attribute also takes its name."""
 
 
 # ---- ambient modes, which an interrupt at the edge of a ``with`` block would leave as they are inside it ----------
