@@ -393,9 +393,9 @@ class CompiledFunction:
             if site is not None or spurious:
                 news = self.profile.refute(site or f"host:{place}")
                 if news or twin_succeeded:  # else an error of the program's own, which no other graph could have in it
-                    self._retire(variant, policy.is_new_way(site))
-                if site is not None and twin_succeeded:
-                    self.profile.refute(f"{site}:caught")  # if it was an error of the program's, it didn't get out
+                    self._retire(variant, site is not None and places.is_new_way(site))
+                if site is not None and twin_succeeded and places.is_raise(site):
+                    self.profile.refute(f"{site}:caught")  # the error of the program's did not get out
                 if not news and twin_succeeded:
                     self._set_back()
         if self.options.strict and twin_succeeded:

@@ -21,14 +21,6 @@ SPURIOUS_LIMIT = 2
 """Failures of one statement that eager did not have, before that statement stays outside of graphs."""
 
 
-_WAYS = ("Test", ":unseen", ":side ")
-
-
-def is_new_way(site: str | None) -> bool:
-    """Whether what failed at a site is the assumption that some code is not reached: nothing is known of that code."""
-    return site is not None and any(kind in site for kind in _WAYS)
-
-
 def wait_after(setbacks: int) -> int:
     """The eager calls before the next conversion: doubled with each setback, but never for ever."""
     return min(2**setbacks, LONGEST_WAIT) if setbacks > 0 else 0

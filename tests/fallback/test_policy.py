@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from janusc.fallback import policy
+from janusc.fallback import places, policy
 
 
 def test_waits_double_up_to_a_limit():
@@ -16,3 +16,15 @@ def test_the_least_used_is_the_last_of_the_least(uses):
     index = policy.least_used(uses)
     assert uses[index] == min(uses)
     assert all(u > uses[index] for u in uses[index + 1 :])
+
+
+AT = "tests.TestNet.forward@4:0:7:8-20"
+
+
+def test_the_kind_of_a_site_is_not_looked_for_in_the_name_of_its_function():
+    assert [places.is_new_way(f"{AT}:{kind}") for kind in ("CompareTest", "unseen", "side True")] == [True] * 3
+    assert not any(
+        places.is_new_way(f"{AT}:{kind}") for kind in ("type", "item", "item:tensor", "Raise", "unseen:type")
+    )
+    assert places.is_raise(f"{AT}:Raise") and not places.is_raise(f"{AT}:RaiseTest")
+    assert places.kind_of("the arguments") == places.kind_of(AT) == ""
