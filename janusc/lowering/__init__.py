@@ -69,6 +69,7 @@ Files in reading order:
     live_ins        what a segment knows of its locals after ordinary Python has run
     worth           whether a transaction is worth being a graph
     agenda          where segments start, and what has to be outlined
+    parameters      the parameters of the function that is converted
     segments        the walk over the statements: segments, and the host ranges between them
     open_loops      loops that ordinary Python keeps out of a graph, as loops of steps
     open_blocks     blocks under a grad mode that ordinary Python keeps out of a graph, as steps

@@ -36,6 +36,10 @@ class Region:
     nodes: list[Node] = field(default_factory=list)
 
 
+OF_A_SEGMENT = ("guards", "params", "early", "late", "assumed")
+"""What of a builder belongs to the segment at hand, beside its nodes."""
+
+
 class Builder:
     """The guards and the body of the segment at hand, and the objects the chain refers to."""
 

@@ -90,7 +90,8 @@ def learn(walk: Walk, error: Unconvertible, late: bool) -> None:
     if walk.parsed.captured_writes or late:
         raise Refusal(error.diagnostic, final=late) from None
     split_off(walk, error)
-    walk.reconsider()
+    if not walk.stop_before():
+        walk.reconsider()
 
 
 def split_off(walk: Walk, error: Unconvertible) -> None:

@@ -15,7 +15,7 @@ from janusc.diagnostics import Diagnostic
 from janusc.frontend import parse
 from janusc.lowering import codes
 from janusc.lowering.abstract import DictV, Frame, ListV, Live, Sym, Unbound
-from janusc.lowering.builder import Builder
+from janusc.lowering.builder import OF_A_SEGMENT, Builder
 from janusc.lowering.ir import Arg, Value
 from janusc.lowering.store import Slot, Store, is_leaf, parts
 from janusc.lowering.worlds import OUTSIDE, Worlds
@@ -24,6 +24,21 @@ from janusc.source import Span, span_of
 
 EXPRESSIONS: Registry[type, Callable[[Lowering, Any], Any]] = Registry("expressions")
 STATEMENTS: Registry[type, Callable[[Lowering, Any], None]] = Registry("statements")
+
+
+_OF_A_SEGMENT = (
+    "memo", "reads", "written", "written_containers", "tuples", "written_lists", "written_keys", "holders",
+    "module_reads", "differentiates", "histories", "object_reads", "made", "set_at_run_time", "open", "handed_on",
+)  # fmt: skip
+
+
+def _copy(held: Any) -> Any:
+    """A copy of a collection, and of those that a dictionary or a pair holds."""
+    if type(held) is dict:
+        return {k: _copy(v) if type(v) in (dict, set, tuple) else v for k, v in held.items()}
+    if type(held) is tuple:
+        return tuple(_copy(v) if type(v) is dict else v for v in held)
+    return held.copy()
 
 
 class Unconvertible(Exception):
@@ -228,6 +243,18 @@ class Lowering:
             container.items, container.real = copy.copy(items), real
         self.builder.rewind(nodes)
         self.made.clear()
+
+    def checkpoint(self) -> tuple[Any, ...]:
+        """A point at the top level of a segment, to go back to as if nothing had been lowered since."""
+        state = {name: _copy(getattr(self, name)) for name in _OF_A_SEGMENT}
+        return self.mark(), state, {name: _copy(getattr(self.builder, name)) for name in OF_A_SEGMENT}
+
+    def return_to(self, checkpoint: tuple[Any, ...]) -> None:
+        """Undo a part of the walk, with all that it read and asked; a checkpoint is good for once."""
+        point, state, built = checkpoint
+        self.rewind(point)
+        vars(self).update(state)
+        vars(self.builder).update(built)
 
     # ---- frames and locals
 

@@ -16,7 +16,7 @@ import gast
 
 from janusc import torch_private
 from janusc.diagnostics import Diagnostic, Refusal
-from janusc.frontend import names, parse
+from janusc.frontend import names
 from janusc.frontend.iteration import PREFIX
 from janusc.frontend.nodes import nodes_of
 from janusc.frontend.outline import PART
@@ -25,7 +25,6 @@ from janusc.lowering import codes, lower_state, ops
 from janusc.lowering.abstract import (
     UNKNOWN,
     BoundV,
-    DictV,
     FunctionV,
     Known,
     Live,
@@ -43,16 +42,16 @@ from janusc.lowering.ir import FUNCTION, Arg, Chain, Const, Graph, HostRange, Ma
 from janusc.lowering.live_ins import after_host, assigned_types, carry_over
 from janusc.lowering.lower_autograd import check_sources
 from janusc.lowering.lower_match import taken_or_tried
-from janusc.lowering.lower_object import is_object
 from janusc.lowering.lowering import Lowering, Unconvertible
-from janusc.lowering.operands import SCALARS, arg, declared_type, escape, is_plain, lift, realise
+from janusc.lowering.operands import SCALARS, arg, escape, is_plain, lift, realise
 from janusc.lowering.own_calls import invariants, is_seen_recursive
+from janusc.lowering.parameters import parameter, star, star_parameters
 from janusc.lowering.routine import Recursive, call_routine
 from janusc.lowering.store import parts
 from janusc.lowering.truth import decide, truth
 from janusc.lowering.worlds import OUTSIDE
 from janusc.lowering.worth import hands_on_tensor, is_worth
-from janusc.types import ANY, HostType
+from janusc.types import HostType
 
 
 class Walk:
@@ -93,6 +92,7 @@ class Walk:
         self.current: Any = None
         self.is_open = False
         self.closed: Mapping[str, Any] | None = None  # the locals, where the segment is in the steps already
+        self.point: tuple[Any, ...] | None = None  # before the statement that is lowered now
 
     def reconsider(self) -> None:
         """Walk this segment again, which less belongs to; where it begins with less, it is the host range before it."""
@@ -107,6 +107,20 @@ class Walk:
             self.starts.pop()
             self.is_open, self.closed = True, after.held
 
+    def stop_before(self) -> bool:
+        """Go on right before the statement at hand, which belongs to the segment no longer; False where there is none.
+
+        Nothing that came before depends on it.
+        """
+        if self.point is None or not self.segment_statements[: self.point[2]]:
+            return False
+        checkpoint, rest, done = self.point
+        self.lo.return_to(checkpoint)
+        del self.segment_statements[done:]
+        self.agenda = [self.current, *rest]
+        self.point = None
+        return True
+
     def in_pieces(self, statements: Sequence[Any]) -> list[Any]:
         """The statements, the first of them in the parts that it is in by now."""
         found = list(statements)
@@ -119,6 +133,7 @@ class Walk:
         while not returned:
             if not self.is_open:
                 self.open()
+            self.point = None
             if not self.agenda:
                 self.current = None
                 returned = self.finish(self.result_of_itself)
@@ -133,7 +148,10 @@ class Walk:
             self.current = self.lo.statement = statement
             if id(statement) in self.host_ids:
                 returned = self.run_on_host(statement)
-            elif isinstance(statement, gast.Return):
+                continue
+            rest, done = list(self.agenda), len(self.segment_statements)
+            self.point = self.lo.checkpoint(), rest, done
+            if isinstance(statement, gast.Return):
                 returned = self.finish(Known(None) if statement.value is None else self.lo.expr(statement.value))
             else:
                 self.step(statement)
@@ -197,28 +215,16 @@ class Walk:
             raise Recursive(self.function)
         for name in self.parsed.parameters:
             sample = self.arguments[name]
-            if name in self._star_parameters():
-                lo.bind(name, self.star(name, sample))
+            if name in star_parameters(self.parsed):
+                lo.bind(name, star(lo, self.parsed, sample))
             else:
-                lo.bind(name, self.parameter(name, sample))
+                lo.bind(name, parameter(lo, self.parsed, name, sample))
         lo.node = None
-
-    def parameter(self, name: str, sample: Any) -> Any:
-        """A parameter; an object of a class that varies from call to call may be left to a recursion to ask about."""
-        lo = self.lo
-        place = next(p for p in names.parameter_nodes(self.parsed.tree.args) if p.id == name)
-        site = lo.site(place, "Parameter")
-        lo.profile.note_parameter(name, site)
-        value = lo.builder.parameter(declared_type(lo, sample, name))
-        seen = lo.profile.type_at(site)
-        if seen != ANY or not (is_object(type(sample)) or type(sample) in (list, tuple)):
-            return lift(lo, sample, value, name)
-        return lo.left_open(value, name, sample)
 
     def call_itself(self, function: Live) -> None:
         """All of a recursive function is a call of it, with arguments of which nothing is assumed beforehand."""
         lo = self.lo
-        if self._star_parameters():
+        if star_parameters(self.parsed):
             raise lo.refuse(codes.RECURSION, f"recursion of {self.parsed.name}, with *args or **kwargs")
         constant = invariants(self.parsed.tree)
         given = {}
@@ -231,25 +237,6 @@ class Walk:
         self.agenda = []
         frame = replace(lo.frame, id=lo.frame.id)
         self.result_of_itself = call_routine(lo, frame, lambda: list(given.items()))
-
-    def _star_parameters(self) -> tuple[str, ...]:
-        extra = self.parsed.tree.args
-        return tuple(p.id for p in (extra.vararg, extra.kwarg) if p is not None)
-
-    def star(self, name: str, sample: Any) -> Any:
-        """``*args`` and ``**kwargs``: fresh containers of a guarded length, item by item, or of any length."""
-        from janusc.lowering.iterate import live_dict_items, live_sequence, varies
-
-        owner = Live(self.lo.builder.parameter(), sample)
-        if isinstance(sample, tuple):
-            vararg = self.parsed.tree.args.vararg
-            site = parse.site(self.parsed, vararg, "Parameter")
-            if isinstance(self.profile.type_at(site), HostType):  # calls of several lengths were seen
-                self.lo.of_any_length.add(id(sample))
-            if varies(self.lo, owner, f"{site}:length"):
-                return owner
-            return TupleV(tuple(live_sequence(self.lo, owner)))
-        return DictV(live_dict_items(self.lo, owner))
 
     def step(self, statement: Any) -> None:
         """One statement of the agenda; a decided ``if`` hands over its statements."""
