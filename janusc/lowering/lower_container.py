@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import types
 from dataclasses import replace
 from typing import Any
 
@@ -40,9 +41,25 @@ def made(lo: Lowering, cls: type, args: tuple[Arg, ...], element: Any = None, **
 def lower_set(lo: Lowering, node: Any) -> Any:
     from janusc.lowering.lower_expr import display_items
 
+    if any(isinstance(element, gast.Starred) for element in node.elts):
+        raise lo.refuse(codes.STAR, "a set display with a star")  # in which order its members come depends on it
     items = TupleV(tuple(display_items(lo, node.elts)))
+    if len(node.elts) > 2 and all(isinstance(element, gast.Constant) for element in node.elts):
+        return made(lo, set, (lo.builder.ref(compiled_members(lo, frozenset(x.value for x in items.items))),))
     check_key(lo, items)
     return made(lo, set, (escape(lo, items),))
+
+
+def compiled_members(lo: Lowering, members: frozenset[Any]) -> frozenset[Any]:
+    """The members as the program's own code holds them, in the order that they have there."""
+    codes_left = [lo.frame.parsed.code]
+    while codes_left:
+        for held in codes_left.pop().co_consts:
+            if isinstance(held, types.CodeType):
+                codes_left.append(held)
+            elif type(held) is frozenset and held == members and set(map(repr, held)) == set(map(repr, members)):
+                return held
+    raise lo.refuse(codes.SYNTAX, "a set display that Python has compiled otherwise")
 
 
 @builtin(set)

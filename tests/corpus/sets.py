@@ -93,6 +93,37 @@ def operations_on_sets():
     return combine, [(words, X) for (words,) in word_lists()]
 
 
+@program()
+def members_come_in_the_order_of_eager():
+    def run(x, n):
+        fixed = {1, 2, 3, 16, 17, 33}
+        varying = {n, n + 16, n + 33, 1, 5, 64}
+        order = [
+            *fixed,
+            *varying,
+            *{17, n},
+            *(fixed | varying),
+            *set(range(60, 70)),
+            *{k * 16 for k in (5, 3, 1, 2, 4)},
+        ]
+        for k in fixed:
+            x = torch.tanh(x * k)
+        varying -= {5}
+        varying ^= {n, 99}
+        return x, order, list(varying), fixed.pop()
+
+    return run, [(X, n) for n in (3, 4, 3, 17, 33, 0)]
+
+
+@program()
+def stars_in_a_display():
+    def run(words, x):
+        found = {*words, 40, *{33, 1, 17, 64, 8}}
+        return torch.relu(x) + len(found), list(found)
+
+    return run, [(words, X) for (words,) in word_lists(8, kinds=99)]
+
+
 @program(max_graphs=3)
 def set_that_is_kept():
     class Once(Model):
