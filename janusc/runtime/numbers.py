@@ -3,7 +3,8 @@
 For ``x * 0.5`` torch makes a tensor of the number at each call, which takes as long as a computation on some thousand
 elements. With a tensor of no dimensions and of the other operand's dtype the result has the same bits, dtype, strides
 and gradient: torch converts the number to that dtype, too. So it is for the dtypes below, and for the numbers that are
-exact in all of them or are rounded once.
+exact in all of them or are rounded once, to a number that no processor takes for zero. Where the operation keeps its
+operands for a gradient, it is given the number: what it keeps can be seen (``y.grad_fn._saved_other``).
 """
 
 from __future__ import annotations
@@ -20,29 +21,43 @@ from janusc.runtime.writer import Writer
 from janusc.types import HostType, TensorType
 
 _DTYPES = (torch.float32, torch.float64)
-_LARGEST_INT, _LARGEST = 2**24, 1e30
+_LARGEST_INT, _SMALLEST, _LARGEST = 2**24, 1e-30, 1e30
 _MOST_SEEN = 1024
 _BESIDE = frozenset({"add", "sub", "mul", "truediv"})
+_KEEPING = frozenset({"mul", "truediv", "div", "true_divide"})
 _METHODS = frozenset({"add", "sub", "mul", "div", "true_divide", "add_", "sub_", "mul_", "div_", "truediv_"})
 
 
 def operation(writer: Writer, target: str, args: tuple[Arg, ...], symbol: str) -> str | None:
     """The expression of an operator on a tensor and a number; None where there is nothing to gain."""
     left, right = args
-    if target in _BESIDE and (number := _prepared(writer, left, right)) is not None:
+    if target in _BESIDE and (number := _given(writer, target, left, right)) is not None:
         return f"{writer.operand(left)} {symbol} {number}"
-    if target in ("add", "mul") and (number := _prepared(writer, right, left)) is not None:
+    if target in ("add", "mul") and (number := _given(writer, target, right, left)) is not None:
         return f"{writer.operand(right)} {symbol} {number}"  # as ``__radd__`` and ``__rmul__`` have it
-    if target == "sub" and (number := _prepared(writer, right, left)) is not None:
+    if target == "sub" and (number := _unless_differentiated(writer, right, left)) is not None:
         # with a gradient the tensor would have another ``grad_fn`` than the number gives
-        name = writer.name(right)
-        return f"{writer.target('torch.rsub')}({name}, {writer.expr(left)} if {name}.requires_grad else {number})"
+        return f"{writer.target('torch.rsub')}({writer.name(right)}, {number})"
     return None
 
 
 def argument(writer: Writer, method: str, args: tuple[Arg, ...]) -> str | None:
     """The only argument of a tensor's method, where that is a number; None where there is nothing to gain."""
-    return _prepared(writer, args[0], args[1]) if method in _METHODS and len(args) == 2 else None
+    return _given(writer, method, args[0], args[1]) if method in _METHODS and len(args) == 2 else None
+
+
+def _given(writer: Writer, operation: str, tensor: Arg, number: Arg) -> str | None:
+    """What is given for the number to the operation of that name."""
+    if operation.rstrip("_") in _KEEPING:
+        text = _unless_differentiated(writer, tensor, number)
+        return text and f"({text})"
+    return _prepared(writer, tensor, number)
+
+
+def _unless_differentiated(writer: Writer, tensor: Arg, number: Arg) -> str | None:
+    """``0.5 if v1.requires_grad else number_0_5(v1.dtype, 0.5)``"""
+    text = _prepared(writer, tensor, number)
+    return text and f"{writer.expr(number)} if {writer.name(tensor)}.requires_grad else {text}"
 
 
 def _prepared(writer: Writer, tensor: Arg, number: Arg) -> str | None:
@@ -64,7 +79,9 @@ def _prepared(writer: Writer, tensor: Arg, number: Arg) -> str | None:
 def _is_exact(number: Any) -> bool:
     """Whether a number is converted to each of the dtypes as torch does, and without an error."""
     cls = type(number)
-    return cls is int and abs(number) <= _LARGEST_INT or cls is float and abs(number) <= _LARGEST
+    if cls is float:
+        return bool(number == 0 or _SMALLEST <= abs(number) <= _LARGEST)
+    return cls is int and abs(number) <= _LARGEST_INT
 
 
 _seen: dict[tuple[torch.dtype, float], torch.Tensor | bool] = {}

@@ -242,3 +242,32 @@ def padded():
         return batch.masked_fill(~mask, 0.0).sum(1) / lengths, batch.shape[1] * width
 
     return f, [([randn(m) for m in range(1, n + 1)], n) for n in SIZES]
+
+
+@program(max_graphs=1)
+def what_a_gradient_keeps_of_a_number():
+    def f(x, rate):
+        y, z = x + 1, x - 1
+        y *= 0.5
+        z /= 3
+        found = [x * 0.5, 2 * x, x / 3, x.mul(2), x.div(0.5), x + 1, 1 - x, y, z, y.mul_(4), x * rate, rate - x]
+        kept = [getattr(result.grad_fn, "_saved_other", None) for result in found]
+        return found, [k if k is None else (k.dtype, k.item()) for k in kept]
+
+    leaves = [randn(3).to(dtype).requires_grad_() for dtype in (torch.float32, torch.float64)]
+    return f, [(leaves[i % 2], 0.25) for i in range(8)] + [(randn(3), 0.25)] * 2
+
+
+@program(max_graphs=1)
+def numbers_that_a_processor_may_take_for_zero():
+    def f(x, small):
+        return x * 1e-40 + 1e-45, 1e-39 - x, x + small
+
+    def flush(on):
+        def step(_):
+            torch.set_flush_denormal(on)
+
+        return step
+
+    ordinary = [(torch.zeros(2), 1e-41), (torch.ones(2).double(), 1e-41)]
+    return f, [flush(True), *ordinary * 3, flush(False), *ordinary]
