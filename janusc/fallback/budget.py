@@ -15,43 +15,50 @@ SHARE = 0.1
 SECONDS_A_LINE = 5e-3
 """What converting costs for each line of the functions that a call runs through, as measured on common programs."""
 
+Start = tuple[float, float, float]
+"""The time at which a call begins, and the seconds of the budget then: of calls, and spent."""
+
 
 class Budget:
     """The seconds of a function's calls, and those spent on profiling and converting it.
 
     ``lines`` is the number of lines that the next conversion is of, where there was none yet to tell its price.
+    Calls inside of a call, and at once with it in another thread, are counted into its seconds once: when a call ends,
+    the sum is what it was at its start and what it has taken, or more. So nothing is kept of a call that does not end,
+    in a forked child that another thread's call was copied into, or after an interrupt.
     """
 
-    __slots__ = ("_calls", "_converted", "_due", "_lines", "_measures", "_seconds", "_spent", "limited")
+    __slots__ = ("_calls", "_converted", "_due", "_lines", "_seconds", "_spent", "limited")
 
     def __init__(self, limited: bool, lines: int) -> None:
         self.limited = limited
         self._spent = self._seconds = 0.0
         self._calls = self._converted = 0
-        self._measures = False
         self._lines = lines
         self._set_due()
 
-    def start(self) -> float:
-        """A call begins: its start, or 0 inside of a call that is measured already."""
-        if self._measures or not self.limited:
-            return 0.0
-        self._measures = True
-        return time.perf_counter()
+    def start(self) -> Start | None:
+        """A call begins; None where nothing is limited."""
+        if not self.limited:
+            return None
+        return time.perf_counter(), self._seconds, self._spent
 
-    def stop(self, start: float) -> None:
+    def stop(self, start: Start | None) -> None:
         """An eager call has ended that began then."""
-        if start:
-            self._measures = False
-            self._seconds += time.perf_counter() - start
+        if start is not None:
+            began, seconds, spent = start
+            seconds += time.perf_counter() - began - (self._spent - spent)
+            if seconds > self._seconds:
+                self._seconds = seconds
             self._calls += 1
 
-    def stop_profiling(self, start: float, lines: int) -> None:
+    def stop_profiling(self, start: Start | None, lines: int) -> None:
         """A profiled call through so many lines has ended: what it took beyond an eager one was spent."""
-        if start:
-            self._measures = False
+        if start is not None:
             self._lines = lines
-            self.spend(max(0.0, time.perf_counter() - start - self._each))
+            began, seconds, spent = start
+            taken = time.perf_counter() - began - (self._spent - spent)
+            self.spend(max(0.0, taken - max(self._each, self._seconds - seconds)))
 
     def spend(self, seconds: float, conversions: int = 0) -> None:
         """So much was spent on conversions, or on preparing one."""

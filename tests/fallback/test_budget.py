@@ -6,6 +6,7 @@ import threading
 
 import pytest
 import torch
+from processes import in_child
 
 import janusc as janus
 from janusc.fallback import budget as budgets
@@ -84,7 +85,7 @@ def test_a_profiled_call_spends_what_it_takes_beyond_an_eager_one(clock: Clock) 
 
 def test_an_unlimited_budget_forbids_nothing_and_measures_nothing(clock: Clock) -> None:
     budget = Budget(limited=False, lines=10**9)
-    assert budget.start() == 0.0 and not budget.forbids(0) and budget.pending(0) is None
+    assert budget.start() is None and not budget.forbids(0) and budget.pending(0) is None
 
 
 def test_by_default_a_function_waits_until_its_calls_have_taken_long_enough(clock: Clock) -> None:
@@ -99,7 +100,7 @@ def test_by_default_a_function_waits_until_its_calls_have_taken_long_enough(cloc
     assert "  waits: calls have taken 0." in janus.explain(slow)
     state = cache.find_state(slow)
     assert state is not None
-    state.budget.stop(state.budget.start() - 10.0)  # as if a call had taken ten seconds
+    call(state.budget, clock, 10.0)
     for _ in range(5):
         slow(torch.ones(2))
     assert janus.stats(slow).conversions == 1
@@ -123,7 +124,10 @@ def test_an_error_ends_the_measured_call(clock: Clock) -> None:
         with pytest.raises(ValueError, match="no"):
             f(torch.ones(2))
     state = cache.find_state(f)
-    assert state is not None and state.eager_calls == 2 and state.budget.start() > 0
+    assert state is not None and state.eager_calls == 2
+    state.budget.spend(1.0)
+    pending = state.budget.pending(0)
+    assert pending is not None and pending[0] == pytest.approx(1.0)  # the second was profiled
 
 
 def test_threads_may_measure_at_once() -> None:
@@ -134,3 +138,54 @@ def test_threads_may_measure_at_once() -> None:
     for thread in threads:
         thread.join()
     assert janus.stats(f).calls == 200
+
+
+def test_calls_at_once_are_counted_once_and_one_that_does_not_end_keeps_none_out(clock: Clock) -> None:
+    budget = Budget(limited=True, lines=1)
+    first = budget.start()
+    clock.now += 1.0
+    second = budget.start()
+    clock.now += 2.0
+    budget.stop(second)
+    call(budget, clock, 1.0)
+    budget.spend(1.0)
+    assert budget.pending(0) == pytest.approx((3.0, (1.0 + budgets.SECONDS_A_LINE) / SHARE))
+    clock.now += 1.0
+    budget.stop(first)
+    assert budget.pending(0) == pytest.approx((4.0, (1.0 + budgets.SECONDS_A_LINE) / SHARE))
+
+
+def test_what_was_spent_inside_of_a_call_is_none_of_its_seconds(clock: Clock) -> None:
+    budget = Budget(limited=True, lines=1)
+    outer = budget.start()
+    clock.now += 4.0
+    budget.spend(3.0, conversions=1)
+    budget.stop(outer)
+    assert budget.pending(0) == pytest.approx((1.0, 6.0 / SHARE))
+
+
+def test_a_child_forked_during_a_call_gets_its_graphs(clock: Clock) -> None:
+    def step(x):
+        y = torch.relu(x) + 1
+        clock.now += 100.0
+        if threading.current_thread() is slow:
+            inside.set()
+            done.wait()
+        return y
+
+    f = janus.compile(step, backend="aten")
+    inside, done = threading.Event(), threading.Event()
+    slow = threading.Thread(target=f, args=(torch.ones(2),))
+    slow.start()
+    inside.wait()
+
+    def converts():
+        for _ in range(8):
+            f(torch.ones(2))
+        return janus.stats(f).graph_calls > 0
+
+    try:
+        assert in_child(converts)
+    finally:
+        done.set()
+        slow.join()
