@@ -43,6 +43,7 @@ _FRAMEWORK = frozenset(vars(torch.nn.Module()))
 _LIBRARIES = frozenset(sys.stdlib_module_names) - {"__main__"} | {"torch", "numpy", "janusc"}
 _INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib")})
 _UNSET = object()
+_LONG_INT = 4096  # bits
 
 
 def is_leaf(tensor: torch.Tensor) -> bool | None:
@@ -92,7 +93,9 @@ class Snapshot:
         value = marks.original_of(value) or value
         cls = type(value)
         if _is_constant(value):
-            self.facts[path] = scrub(f"{value!r} ({cls.__name__})")
+            # Python refuses the decimal form of very long integers
+            text = f"{value:x}" if cls is int and value.bit_length() > _LONG_INT else repr(value)
+            self.facts[path] = scrub(f"{text} ({cls.__name__})")
         elif issubclass(cls, enum.Enum):
             self.facts[path] = f"{cls.__qualname__}.{value._name_ or value._value_}"
         elif cls in _NAMED:

@@ -91,3 +91,9 @@ def test_a_result_of_another_value_is_caught(name):
     with pytest.raises(AssertionError, match="call 1 of 4: (len|list)?.?result"):
         assert_equivalent(lambda x: value, ONES, compiler=returning(lambda _: other))
     assert_equivalent(lambda x: value, ONES, compiler=returning(lambda y: y))
+
+
+def test_integers_of_any_length_are_compared():
+    assert_equivalent(lambda n: (10**n, torch.ones(2) * n), calls=[(1,), (6000,), (2,)])
+    with pytest.raises(AssertionError, match="result"):
+        assert_equivalent(lambda n: 10**n, calls=[(6000,)], compiler=lambda f: lambda n: f(n) + 1)

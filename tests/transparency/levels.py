@@ -171,6 +171,8 @@ def transforms_inside():
 
 @program()
 def forward_mode_inside():
+    load_decompositions()
+
     def f(x):
         y = x * 2
         with forward_ad.dual_level():
@@ -184,6 +186,7 @@ def forward_mode_inside():
 
 @program()
 def forward_mode_left_open_between_calls():
+    load_decompositions()
     held = torch.zeros(3)
 
     def f(x, y):
