@@ -15,8 +15,8 @@ SHARE = 0.1
 SECONDS_A_LINE = 5e-3
 """What converting costs for each line of the functions that a call runs through, as measured on common programs."""
 
-Start = tuple[float, float, float]
-"""The time at which a call begins, and the seconds of the budget then: of calls, and spent."""
+Start = tuple[float, float, float, int]
+"""The time at which a call begins, and the seconds of the budget then: of calls, and spent; and the calls so far."""
 
 
 class Budget:
@@ -41,22 +41,21 @@ class Budget:
         """A call begins; None where nothing is limited."""
         if not self.limited:
             return None
-        return time.perf_counter(), self._seconds, self._spent
+        return time.perf_counter(), self._seconds, self._spent, self._calls
 
     def stop(self, start: Start | None) -> None:
         """An eager call has ended that began then."""
         if start is not None:
-            began, seconds, spent = start
+            began, seconds, spent, calls = start
             seconds += time.perf_counter() - began - (self._spent - spent)
             if seconds > self._seconds:
-                self._seconds = seconds
-            self._calls += 1
+                self._seconds, self._calls = seconds, calls + 1  # those inside of it are no calls of their own
 
     def stop_profiling(self, start: Start | None, lines: int) -> None:
         """A profiled call through so many lines has ended: what it took beyond an eager one was spent."""
         if start is not None:
             self._lines = lines
-            began, seconds, spent = start
+            began, seconds, spent, _ = start
             taken = time.perf_counter() - began - (self._spent - spent)
             self.spend(max(0.0, taken - max(self._each, self._seconds - seconds)))
 

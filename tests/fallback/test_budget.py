@@ -189,3 +189,15 @@ def test_a_child_forked_during_a_call_gets_its_graphs(clock: Clock) -> None:
     finally:
         done.set()
         slow.join()
+
+
+def test_the_mean_is_of_calls_that_are_not_inside_of_others(clock: Clock) -> None:
+    budget = Budget(limited=True, lines=1)
+    outer = budget.start()
+    for _ in range(9):
+        call(budget, clock, 0.1)
+    clock.now += 0.1
+    budget.stop(outer)
+    call(budget, clock, 3.0)
+    budget.spend(100.0)
+    assert budget.pending(hits=10) == pytest.approx((24.0, (100.0 + budgets.SECONDS_A_LINE) / SHARE))
