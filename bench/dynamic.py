@@ -94,13 +94,13 @@ def run(call: Callable[[int], Any], numbers: Sequence[int]) -> tuple[float, list
     return time.perf_counter() - start, results
 
 
-def measure_cold(name: str, *warmup: str) -> ColdStart:
+def measure_cold(name: str, *warmup: str, runs: int = COLD_RUNS) -> ColdStart:
     """The cold start in the middle of some, by what janusc took of eager's time."""
     command = [str(Path(__file__).with_name("cold_start.py")), name, *warmup]
-    starts = [ColdStart(**json.loads(in_child(*command).stdout.splitlines()[-1])) for _ in range(COLD_RUNS)]
+    starts = [ColdStart(**json.loads(in_child(*command).stdout.splitlines()[-1])) for _ in range(runs)]
     if not all(start.equal for start in starts):
         raise SystemExit(f"{name}: the results differ from eager's")
-    return sorted(starts, key=lambda start: start.janusc / start.eager)[COLD_RUNS // 2]
+    return sorted(starts, key=lambda start: start.janusc / start.eager)[runs // 2]
 
 
 def in_child(*arguments: str, limit: float | None = None) -> subprocess.CompletedProcess[str]:
@@ -132,7 +132,7 @@ def measure_steady(name: str) -> tuple[float, float, float, programs.Case]:
 
 def measure(name: str, capture: bool) -> Figures:
     """All figures of one program."""
-    cold, at_once = measure_cold(name), measure_cold(name, "3")
+    cold, at_once = measure_cold(name), measure_cold(name, "3", runs=1)
     steady_eager, steady, alone, ours = measure_steady(name)
     stats = [janus.stats(target) for target in ours.targets]
     return Figures(
