@@ -51,13 +51,20 @@ class Budget:
             if seconds > self._seconds:
                 self._seconds, self._calls = seconds, calls + 1  # those inside of it are no calls of their own
 
-    def stop_profiling(self, start: Start | None, lines: int) -> None:
-        """A profiled call through so many lines has ended: what it took beyond an eager one was spent."""
+    def stop_profiling(self, start: Start | None, lines: int, weaving: float) -> None:
+        """A profiled call through so many lines has ended, with so many seconds of it for weaving the recorder in.
+
+        What the recorder has cost beside that can't be told from a call that does more than others: as much as a mean
+        call at most.
+        """
         if start is not None:
             self._lines = lines
-            began, seconds, spent, _ = start
-            taken = time.perf_counter() - began - (self._spent - spent)
-            self.spend(max(0.0, taken - max(self._each, self._seconds - seconds)))
+            began, seconds, spent, calls = start
+            taken = time.perf_counter() - began - (self._spent - spent) - weaving
+            recording = min(max(0.0, taken - max(self._each, self._seconds - seconds)), self._each)
+            self.spend(weaving + recording)
+            if seconds + taken - recording > self._seconds:
+                self._seconds, self._calls = seconds + taken - recording, calls + 1
 
     def spend(self, seconds: float, conversions: int = 0) -> None:
         """So much was spent on conversions, or on preparing one."""

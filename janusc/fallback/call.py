@@ -208,14 +208,14 @@ class CompiledFunction:
 
     @uncounted
     def _run_profiled(self, function: types.FunctionType, args: Arguments, kwargs: Keywords) -> Any:
-        start = self.budget.start()
+        start, woven = self.budget.start(), self._instrumenter.seconds
         try:
             twin = self._instrumenter.twin(function)
             self.profile.count_call()
             self.eager_calls += 1
             return twin(*args, **kwargs)
         finally:
-            self.budget.stop_profiling(start, self._instrumenter.lines)
+            self.budget.stop_profiling(start, self._instrumenter.lines, self._instrumenter.seconds - woven)
 
     @uncounted
     def _convert_and_run(

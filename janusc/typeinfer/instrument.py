@@ -24,6 +24,7 @@ left as they are: they are instrumented when they are called.
 from __future__ import annotations
 
 import ast
+import time
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -86,7 +87,7 @@ class Instrumenter:
     def __init__(self, profile: Profile) -> None:
         self.recorder = Recorder(profile, self.twin)
         self.faults: dict[str, str] = {}
-        self.lines = 0  # of all functions that were instrumented
+        self.lines, self.seconds = 0, 0.0  # of all functions that were instrumented, and for instrumenting them
         self._lock = make_lock()
         # by identity: code objects compare by content, and equal code of two files has different sites
         self._templates: OrderedDict[int, tuple[types.CodeType, Template | None]] = OrderedDict()
@@ -107,8 +108,10 @@ class Instrumenter:
         found = self._templates.get(id(code))
         if found is not None and found[0] is code:
             return found[1]
+        start = time.perf_counter()
         template = _try_instrument(function, self.recorder)
         with self._lock:
+            self.seconds += time.perf_counter() - start
             self.lines += 0 if template is None else count_lines(code)
             self._templates[id(code)] = (code, template)
             while len(self._templates) > _CACHED_TWINS:
