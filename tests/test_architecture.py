@@ -315,3 +315,24 @@ def test_private_torch_is_found(bad):
 def test_public_torch_is_not_complained_about():
     good = "import torch\nfrom torch import nn\ntorch.__version__\nnn.Module.forward\nself._C\ngetattr(torch, name)"
     assert not private_torch(ast.parse(good))
+
+
+# locks
+
+
+def locked_properties(path):
+    """Properties that hold a lock of their own, at which a forked child may be stuck: see ``janusc.derived``."""
+    decorators = (
+        (node, ast.unparse(item))
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.FunctionDef)
+        for item in node.decorator_list
+    )
+    return [f"{path}:{node.lineno}: {node.name}" for node, text in decorators if text.endswith("cached_property")]
+
+
+def test_no_property_holds_a_lock(tmp_path):
+    assert not [text for path in python_files(PACKAGE) for text in locked_properties(path)]
+    bad = tmp_path / "bad.py"
+    bad.write_text("class A:\n    @functools.cached_property\n    def x(self): ...\n")
+    assert len(locked_properties(bad)) == 1

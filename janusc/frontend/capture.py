@@ -11,7 +11,6 @@ import __future__
 
 import ast
 import copy
-import functools
 import inspect
 import linecache
 import types
@@ -20,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Union
 
+from janusc.derived import derived
 from janusc.diagnostics import Diagnostic, Refusal, define, silenced
 from janusc.frontend import margins
 from janusc.locks import make_lock
@@ -91,17 +91,17 @@ class _File:
     blocks: dict[tuple[int, ...], _Block] = field(default_factory=dict)
     cuts: dict[tuple[int, int], _Block | None] = field(default_factory=dict)
 
-    @functools.cached_property
+    @derived
     def tree(self) -> ast.Module:
         """The whole file parsed; SyntaxError, ValueError or RecursionError where it is no Python module."""
         return self.parse("".join(self.lines))
 
-    @functools.cached_property
+    @derived
     def imports(self) -> tuple[ast.stmt, ...]:
         """The imports in module scope: the compiler calls methods on the names they bind in a form of its own."""
         return tuple(_imports(self.tree.body))
 
-    @functools.cached_property
+    @derived
     def marginal_imports(self) -> tuple[ast.stmt, ...]:
         """Those of the imports that begin at the margin, without parsing the rest; none where that is no Python."""
         try:

@@ -16,9 +16,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Union
 
+from janusc.derived import derived
 from janusc.source import Span
 from janusc.types import Type
 
@@ -109,7 +109,7 @@ class Node:
     regions: tuple[Graph, ...] = ()
     span: Span | None = None
 
-    @cached_property
+    @derived
     def inputs(self) -> tuple[Value, ...]:
         """Every Value that the node reads; regions are closed, so its arguments are all."""
         found = values_of(self.args)
