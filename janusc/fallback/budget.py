@@ -46,10 +46,7 @@ class Budget:
     def stop(self, start: Start | None) -> None:
         """An eager call has ended that began then."""
         if start is not None:
-            began, seconds, spent, calls = start
-            seconds += time.perf_counter() - began - (self._spent - spent)
-            if seconds > self._seconds:
-                self._seconds, self._calls = seconds, calls + 1  # those inside of it are no calls of their own
+            self._count(start, self._taken_since(start))
 
     def stop_profiling(self, start: Start | None, lines: int, weaving: float) -> None:
         """A profiled call through so many lines has ended, with so many seconds of it for weaving the recorder in.
@@ -59,12 +56,20 @@ class Budget:
         """
         if start is not None:
             self._lines = lines
-            began, seconds, spent, calls = start
-            taken = time.perf_counter() - began - (self._spent - spent) - weaving
-            recording = min(max(0.0, taken - max(self._each, self._seconds - seconds)), self._each)
+            taken = self._taken_since(start) - weaving
+            recording = min(max(0.0, taken - max(self._each, self._seconds - start[1])), self._each)
             self.spend(weaving + recording)
-            if seconds + taken - recording > self._seconds:
-                self._seconds, self._calls = seconds + taken - recording, calls + 1
+            self._count(start, taken - recording)
+
+    def _taken_since(self, start: Start) -> float:
+        """The seconds since, but for those spent meanwhile."""
+        began, _, spent, _ = start
+        return time.perf_counter() - began - (self._spent - spent)
+
+    def _count(self, start: Start, taken: float) -> None:
+        _, seconds, _, calls = start
+        if seconds + taken > self._seconds:
+            self._seconds, self._calls = seconds + taken, calls + 1  # those inside of it are no calls of their own
 
     def spend(self, seconds: float, conversions: int = 0) -> None:
         """So much was spent on conversions, or on preparing one."""

@@ -222,27 +222,26 @@ def _commit(writer: Writer, node: Node, keep: str, statement: str) -> None:
     writer.line(statement, node.span)
 
 
+def _assignment(writer: Writer, node: Node) -> str:
+    """``v1.count = v2``, also for the names that no source can write."""
+    owner, value = node.args
+    if is_plain(node.target):
+        return f"{writer.name(owner)}.{node.target} = {writer.expr(value)}"
+    return f"{writer.builtin('setattr')}({writer.expr(owner)}, {node.target!r}, {writer.expr(value)})"
+
+
 @form("set.attr")
 def set_attr(writer: Writer, node: Node) -> None:
     """``v1.count = v2`` of an object that nobody else has"""
-    owner, value = node.args
-    if is_plain(node.target):
-        writer.line(f"{writer.name(owner)}.{node.target} = {writer.expr(value)}", node.span)
-    else:
-        setter = writer.builtin("setattr")
-        writer.line(f"{setter}({writer.expr(owner)}, {node.target!r}, {writer.expr(value)})", node.span)
+    writer.line(_assignment(writer, node), node.span)
 
 
 @form("write.attr")
 def write_attr(writer: Writer, node: Node) -> None:
     """``v1.count = v2``"""
-    owner, value = node.args
-    if is_plain(node.target):
-        statement = f"{writer.name(owner)}.{node.target} = {writer.expr(value)}"
-    else:
-        statement = f"{writer.builtin('setattr')}({writer.expr(owner)}, {node.target!r}, {writer.expr(value)})"
     save = writer.runtime("_jc_save_attr", transaction.save_attr)
-    _commit(writer, node, f"{save}(_jc_undo, {writer.expr(owner)}, {node.target!r})", statement)
+    keep = f"{save}(_jc_undo, {writer.expr(node.args[0])}, {node.target!r})"
+    _commit(writer, node, keep, _assignment(writer, node))
 
 
 @form("delete.attr")
