@@ -135,7 +135,7 @@ class CompiledFunction:
     def slow(self, function: types.FunctionType, args: Arguments, kwargs: Keywords) -> Any:
         """Profile, convert or just run a call eagerly, whichever is due."""
         tried = self.variants
-        if self.budget.forbids(self._hits() if tried else self.retired_hits):
+        if self.budget.forbids(self.hits() if tried else self.retired_hits):
             self.guard_misses += bool(tried)
             return self.run_eagerly(function, args, kwargs)
         if torch_private.in_transform() or builtins_are_replaced():  # what is seen then is no sample of ordinary calls
@@ -155,12 +155,13 @@ class CompiledFunction:
             return self._run_profiled(function, args, kwargs)
         return self._convert_and_run(function, args, kwargs, tried)
 
-    def _hits(self) -> int:
+    def hits(self) -> int:
+        """The calls that specialisations took, those of ones that have gone included."""
         return self.retired_hits + sum(variant.hits for variant in self.variants)
 
     def pending(self) -> tuple[float, float] | None:
         """The seconds that calls have taken, and must have taken, while the next conversion waits for that."""
-        return self.budget.pending(self._hits())
+        return self.budget.pending(self.hits())
 
     def waits(self) -> bool:
         """Whether this call is one of those that run eagerly before the next conversion is tried."""

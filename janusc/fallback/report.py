@@ -59,7 +59,7 @@ class GraphView:
 def make_stats(state: CompiledFunction) -> Stats:
     """The counters as they are now."""
     variants = state.variants
-    hits = state.retired_hits + sum(v.hits for v in variants)
+    hits = state.hits()
     return Stats(
         calls=state.eager_calls + hits,
         eager_calls=state.eager_calls,

@@ -85,6 +85,7 @@ def test_a_graph_computes_with_numbers_what_eager_does(dtype, needs):
     f = janus.compile(program, backend="aten", warmup=1)
     for _ in range(4):
         assert run(f) == run(program)
+    assert janus.stats(f).graph_calls > 0
     if dtype is torch.float32:
         assert "number_0_5(x.dtype, 0.5)" in janus.graphs(f)[0].source
 
@@ -99,7 +100,7 @@ def test_a_graph_made_in_inference_mode_may_train_later():
     x = torch.ones(2, requires_grad=True)
     for _ in range(3):
         compiled(x).backward()
-    assert x.grad.tolist() == [1.125, 1.125]
+    assert x.grad.tolist() == [1.125, 1.125] and janus.stats(compiled).graph_calls > 0
 
 
 def test_a_number_of_run_time_that_comes_up_again_is_a_tensor():
@@ -128,3 +129,4 @@ def test_steps_with_changing_rates_are_those_of_eager():
         for rates in ([0.1, 0.2], [0.1], [0.1, 0.0, -0.0, 0.3, 0.1], [1e300, 0.1], [float("nan")], [0.1] * 7):
             x = torch.linspace(-1, 1, 6, dtype=dtype)
             assert repr(f(x, rates)) == repr(descend(x, rates))
+    assert janus.stats(f).graph_calls > 10 and "_jc_prepared(" in janus.graphs(f)[0].source
