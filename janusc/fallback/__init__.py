@@ -16,6 +16,7 @@ Files in reading order:
     faults   errors of a conversion, and what is said of them
     notes    what went wrong, for the user to read
     sharers  the functions and modules that one state serves
+    roster   which specialisations are asked, in which order, and which rest
     call     the state machine of a function's calls
     wrapper  what is called instead of the user's function
     callees  functions that ordinary Python in a graph calls, with graphs of their own

@@ -8,6 +8,7 @@ being slow has cost loses no more than this share, whatever comes: the answer to
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 SHARE = 0.1
 """Of the seconds that the calls take eagerly. What a conversion costs is only estimated, so twice that stays small."""
@@ -15,8 +16,23 @@ SHARE = 0.1
 SECONDS_A_LINE = 5e-3
 """What converting costs for each line of the functions that a call runs through, as measured on common programs."""
 
-Start = tuple[float, float, float, int]
-"""The time at which a call begins, and the seconds of the budget then: of calls, and spent; and the calls so far."""
+UNMEASURED = 2e-3
+"""The most seconds of calls that are taken to be like those before, between two that are measured."""
+
+MEASURED = 32
+"""Calls that are measured before any is not."""
+
+USELESS = 1 / 64
+"""Of the same seconds: what conversions may cost in the long run, where those before came to be of no use."""
+
+
+class Start(NamedTuple):
+    """The time at which a call begins, and the budget then: the seconds of calls, those spent, and the calls so far."""
+
+    began: float
+    seconds: float
+    spent: float
+    calls: int
 
 
 class Budget:
@@ -28,12 +44,24 @@ class Budget:
     in a forked child that another thread's call was copied into, or after an interrupt.
     """
 
-    __slots__ = ("_calls", "_converted", "_due", "_lines", "_seconds", "_spent", "limited")
+    __slots__ = (
+        "_calls",
+        "_converted",
+        "_due",
+        "_lines",
+        "_overlap",
+        "_price",
+        "_seconds",
+        "_spared",
+        "_spent",
+        "limited",
+    )
 
     def __init__(self, limited: bool, lines: int) -> None:
         self.limited = limited
         self._spent = self._seconds = 0.0
-        self._calls = self._converted = 0
+        self._calls = self._converted = self._spared = 0
+        self._overlap = False
         self._lines = lines
         self._set_due()
 
@@ -41,7 +69,7 @@ class Budget:
         """A call begins; None where nothing is limited."""
         if not self.limited:
             return None
-        return time.perf_counter(), self._seconds, self._spent, self._calls
+        return Start(time.perf_counter(), self._seconds, self._spent, self._calls)
 
     def stop(self, start: Start | None) -> None:
         """An eager call has ended that began then."""
@@ -57,19 +85,21 @@ class Budget:
         if start is not None:
             self._lines = lines
             taken = self._taken_since(start) - weaving
-            recording = min(max(0.0, taken - max(self._each, self._seconds - start[1])), self._each)
+            recording = min(max(0.0, taken - max(self.each, self._seconds - start.seconds)), self.each)
             self.spend(weaving + recording)
             self._count(start, taken - recording)
 
     def _taken_since(self, start: Start) -> float:
         """The seconds since, but for those spent meanwhile."""
-        began, _, spent, _ = start
-        return time.perf_counter() - began - (self._spent - spent)
+        return time.perf_counter() - start.began - (self._spent - start.spent)
 
     def _count(self, start: Start, taken: float) -> None:
-        _, seconds, _, calls = start
-        if seconds + taken > self._seconds:
-            self._seconds, self._calls = seconds + taken, calls + 1  # those inside of it are no calls of their own
+        self._overlap |= self._calls != start.calls
+        if start.seconds + taken > self._seconds:
+            self._seconds, self._calls = (
+                start.seconds + taken,
+                start.calls + 1,
+            )  # those inside of it are no calls of their own
 
     def spend(self, seconds: float, conversions: int = 0) -> None:
         """So much was spent on conversions, or on preparing one."""
@@ -78,20 +108,37 @@ class Budget:
         self._set_due()
 
     def _set_due(self) -> None:
-        price = self._spent / self._converted if self._converted else self._lines * SECONDS_A_LINE
-        self._due = (self._spent + price) / SHARE
+        self._price = self._spent / self._converted if self._converted else self._lines * SECONDS_A_LINE
+        self._due = (self._spent + self._price) / SHARE
 
     @property
-    def _each(self) -> float:
+    def each(self) -> float:
+        """The seconds of a call in the mean, 0 where none was measured."""
         return self._seconds / self._calls if self._calls else 0.0
+
+    def longest_wait(self) -> int:
+        """The calls to wait for before a conversion that is likely to be of no use, 0 where none was measured."""
+        return int(self._price / (self.each * USELESS)) if self.each else 0
 
     def forbids(self, hits: int) -> bool:
         """Whether the next conversion may not be prepared or made yet; ``hits`` are the calls of graphs."""
-        return self.limited and self._seconds < self._due and (not hits or self._taken(hits) < self._due)
+        return self.limited and self._seconds < self._due and self._taken(hits) < self._due
 
     def _taken(self, hits: int) -> float:
         """The seconds that the calls would have taken eagerly."""
-        return self._seconds + self._each * hits
+        return self._seconds + self.each * (hits + self._spared)
+
+    def spare(self, most: int) -> int:
+        """How many of the next calls need not be measured, and count as what others took.
+
+        A call takes a few microseconds more to be measured. None is spared where calls are made inside of others, or at
+        once with them: they would count more than once.
+        """
+        if self._overlap or self._calls < MEASURED or not self.each:
+            return 0
+        spared = min(most, int(UNMEASURED / self.each))
+        self._spared += spared
+        return spared
 
     def pending(self, hits: int) -> tuple[float, float] | None:
         """The seconds that calls have taken and must have taken, while the next conversion waits for that."""

@@ -8,6 +8,8 @@
                                 │                refute, convert at the next call
                                 └─ refused: eager from then on, with the reason
 
+Which graphs are asked at all is the roster's to say: those that take too few of the calls rest.
+
 The wrapper that the user holds does as little as possible; everything else is in ``CompiledFunction``. Nothing here
 holds the user's function or arguments: the wrapper hands them on.
 """
@@ -28,6 +30,7 @@ from janusc.fallback import faults, generalise, places, policy
 from janusc.fallback.budget import Budget
 from janusc.fallback.eager import builtins_are_replaced
 from janusc.fallback.notes import Notes
+from janusc.fallback.roster import Roster
 from janusc.fallback.sharers import Sharers
 from janusc.fallback.variant import Specialisation, Variant
 from janusc.frames import uncounted
@@ -45,6 +48,7 @@ STILLBORN = define("JC902", "the guards of a new graph did not hold for its own 
 
 Arguments = tuple[Any, ...]
 Keywords = Mapping[str, Any]
+_ALWAYS = 1 << 62
 _OF_THE_MOMENT = (RecursionError, MemoryError, SystemError)
 """Errors of a conversion that say nothing about the program: the stack was deep already, or memory short."""
 
@@ -100,6 +104,7 @@ class CompiledFunction:
         self._converter: tuple[int, object] | None = None  # the process, and who in it converts just now
         self._lock = make_lock()
         self.sharers = Sharers(function)
+        self.roster = Roster(self._lock, self.sharers)
         self._clear()
 
     def reset(self) -> None:
@@ -110,16 +115,15 @@ class CompiledFunction:
     def _clear(self) -> None:
         self.profile = Profile()
         self._instrumenter = Instrumenter(self.profile)
-        self.variants: tuple[Variant, ...] = ()
-        self.sharers.forget()
-        self.crowded = False  # so many that whom a call is for decides which is tried first
-        self.direct = False  # what no variant takes runs eagerly, without a look at anything else
+        self.roster.clear()
+        self.direct = False  # all calls run eagerly, without a look at anything else
+        self.skip = 0  # so many of the next calls run eagerly at once, or as soon as no specialisation takes them
         self.verdict: Diagnostic | None = None
         self.final = False  # the verdict is of the source, not of some inputs
         self._warned = False
         self.fault = ""
         self.notes = Notes()
-        self.eager_calls = self.guard_misses = self.fallbacks = self.retired_hits = 0
+        self.eager_calls = self.fallbacks = 0
         self.conversions = self.evictions = self.setbacks = self.waiting = 0
         self.conversion_seconds = 0.0
         self._profiles_due = self.warmup
@@ -134,19 +138,23 @@ class CompiledFunction:
     @uncounted
     def slow(self, function: types.FunctionType, args: Arguments, kwargs: Keywords) -> Any:
         """Profile, convert or just run a call eagerly, whichever is due."""
-        tried = self.variants
-        if self.budget.forbids(self.hits() if tried else self.retired_hits):
-            self.guard_misses += bool(tried)
+        if not self.eager_calls % policy.LOOK and not self.options.strict:
+            result = self._look(function, args, kwargs)
+            if result is not MISS:
+                return result
+        tried = self.roster.variants
+        if self._waits():
+            self.roster.misses += bool(tried)
             return self.run_eagerly(function, args, kwargs)
         if torch_private.in_transform() or builtins_are_replaced():  # what is seen then is no sample of ordinary calls
             return self.run_eagerly(function, args, kwargs)
-        if self.verdict is not None and self.final:
-            self._forbid(self.verdict)
+        if self.is_refused:
+            self._forbid(self.verdict or "")
             return self.run_eagerly(function, args, kwargs)
         if not self._can_parse(function) or not generalise.binds(function, args, kwargs):
             return self.run_eagerly(function, args, kwargs)  # raises the TypeError that says what does not fit
         if tried and not self._relaxing:
-            self.guard_misses += 1
+            self.roster.misses += 1
             self.sharers.meet(args)
         if self._profiles_due > 0:
             self._profiles_due -= 1
@@ -155,22 +163,47 @@ class CompiledFunction:
             return self._run_profiled(function, args, kwargs)
         return self._convert_and_run(function, args, kwargs, tried)
 
-    def hits(self) -> int:
-        """The calls that specialisations took, those of ones that have gone included."""
-        return self.retired_hits + sum(variant.hits for variant in self.variants)
+    @uncounted
+    def _look(self, function: types.FunctionType, args: Arguments, kwargs: Keywords) -> Any:
+        """Ask the specialisations that rest, and let others rest; MISS where none takes the call."""
+        rests = self.roster.rests
+        result = self.roster.look(function, args, kwargs, self.budget.each)
+        if self.roster.rests > rests:
+            longest = max(policy.LONGEST_WAIT, self.budget.longest_wait())
+            self.waiting = max(self.waiting, policy.wait_after_rests(self.roster.rests, longest))
+        return result
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The specialisations that calls ask."""
+        return self.roster.variants
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether no more conversions are tried."""
+        return self.final and self.verdict is not None
 
     def pending(self) -> tuple[float, float] | None:
         """The seconds that calls have taken, and must have taken, while the next conversion waits for that."""
-        return self.budget.pending(self.hits())
+        return self.budget.pending(self.roster.hits())
 
-    def waits(self) -> bool:
-        """Whether this call is one of those that run eagerly before the next conversion is tried."""
-        if self.waiting <= 0 or self._profiles_due > 0:
-            return False
-        self.waiting -= 1
-        self.guard_misses += bool(self.variants)
-        self._forbid(self.verdict or "the last conversions were of no use, and the next one waits for some more calls")
-        return True
+    def _waits(self) -> bool:
+        """Whether this call runs eagerly before the next conversion is tried; some of the next calls may, too."""
+        calls = policy.LOOK - 1 - (self.eager_calls % policy.LOOK if len(self.roster) else 0)  # until the next look
+        if self.waiting > 0 and self._profiles_due <= 0:
+            self._forbid(
+                self.verdict or "the last conversions were of no use, and the next one waits for some more calls"
+            )
+            self.skip = min(calls, self.waiting - 1)
+            self.waiting -= 1 + self.skip
+            return True
+        if self.is_refused and not self.options.strict:
+            self.skip = calls
+            return True
+        if self.budget.forbids(self.roster.hits()):
+            self.skip = self.budget.spare(calls)
+            return True
+        return False
 
     def _can_parse(self, function: types.FunctionType) -> bool:
         """Whether there is a source to convert; without one, no call needs to be profiled."""
@@ -302,25 +335,26 @@ class CompiledFunction:
         self.profile.join(fork)
         with self._lock:
             for variant, replaced in zip(chains, covered):
-                if replaced and variant in self.variants:
-                    self._drop(variant)
+                if replaced and variant in self.roster.everyone():
+                    self.roster.drop(variant)
         return made
 
     def _chains(self) -> dict[Variant, Chain]:
-        return {v: v.made.chain for v in self.variants if v.made is not None and isinstance(v.made.chain, Chain)}
+        return {
+            v: v.made.chain for v in self.roster.everyone() if v.made is not None and isinstance(v.made.chain, Chain)
+        }
 
     def _install(self, variant: Variant) -> None:
         with self._lock:
             self.conversions += 1
             variant.number = self.conversions
-            while len(self.variants) >= self.room:
-                uses = [v.uses_of_late() for v in self.variants]
-                self._drop(self.variants[policy.least_used(uses)])
+            while len(self.roster) >= self.room:
+                self.roster.drop(self.roster.least_used())
                 self.evictions += 1
                 if self.evictions > self.room:
                     self._set_back()
-            self._keep((variant, *self.variants))
-            self.verdict = None
+            self.verdict, self.skip = None, 0
+            self.roster.add(variant)
             # a new kind of input is looked at once before it is converted
             self._profiles_due = 0 if self.options.strict else 1
 
@@ -357,7 +391,7 @@ class CompiledFunction:
         elif not isinstance(error, Refusal):
             self.fault = trace
             self.refuse(faults.fault_of(error))
-        elif self.variants:  # other inputs are converted, so these may be another time
+        elif len(self.roster):  # other inputs are converted, so these may be another time
             with self._lock:
                 self.notes.add_refusal(error.diagnostic)
                 self._set_back()
@@ -370,7 +404,7 @@ class CompiledFunction:
         """Run eagerly, for ever or for now, whatever the specialisations there are do not take; says so once."""
         verdict = replace(verdict, effect=RUNS_EAGERLY)  # the whole function, whatever part was refused
         self.verdict, self.final = verdict, final
-        self.direct = final and not self.options.strict
+        self._set_direct()
         if not self._warned and not self.silent:
             self._warned = True
             self._warn(verdict)
@@ -429,22 +463,9 @@ class CompiledFunction:
         """The most specialisations."""
         return self.sharers.room(self.options.max_variants)
 
-    def prefer(self, variant: Variant, function: types.FunctionType, args: Arguments) -> None:
-        """A specialisation has taken a call after others had been asked; one that keeps being used is tried first."""
-        if self.crowded:
-            self.sharers.prefer(variant, function, args)
-            return
-        variant.credit += 1
-        if variant.credit < policy.HITS_TO_FRONT:
-            return
-        with self._lock:
-            variant.credit = 0
-            if variant in self.variants:
-                self.variants = (variant, *(v for v in self.variants if v is not variant))
-
     def _retire(self, variant: Variant, new_way: bool) -> None:
         """Drop a specialisation whose assumption was false; the next call converts again."""
-        if variant in self.variants:
+        if variant in self.roster.everyone():
             self._drop(variant)
             self._profiles_due = int(self._owes_profile and new_way)
             self._owes_profile = False
@@ -452,21 +473,20 @@ class CompiledFunction:
 
     def _discard_stillborn(self, variant: Variant) -> None:
         with self._lock:
-            if variant in self.variants:
+            if variant in self.roster.everyone():
                 self._drop(variant)
-            self.guard_misses += 1
+            self.roster.misses += 1
             self.notes.add_refusal(Diagnostic(STILLBORN, CODES[STILLBORN], self.span))
             self._set_back()
         self._forbid(CODES[STILLBORN])
 
     def _drop(self, variant: Variant) -> None:
-        self.retired_hits += variant.hits
-        self._keep(tuple(v for v in self.variants if v is not variant))
-        self.sharers.forget()
+        self.roster.drop(variant)
+        self._set_direct()
 
-    def _keep(self, variants: tuple[Variant, ...]) -> None:
-        self.variants = variants
-        self.crowded = len(variants) > policy.FEW_TO_TRY
+    def _set_direct(self) -> None:
+        self.direct = self.is_refused and not self.options.strict and not len(self.roster)
+        self.skip = _ALWAYS if self.direct else 0
 
     def _set_back(self) -> None:
         self.setbacks += 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from janusc.fallback.call import CompiledFunction
 from janusc.fallback.notes import Failure
+from janusc.fallback.policy import LOOK
 from janusc.fallback.variant import Specialisation, Variant
 from janusc.lowering.ir import Chain, Const, HostRange, Mark, Node, Segment, walk
 from janusc.lowering.printer import print_chain
@@ -21,6 +22,7 @@ class Stats:
     ``eager_calls``         calls that ran as plain Python from the start: profiled, under ``eager()``, refused, waiting
     ``graph_calls``         calls that ran in a graph to their end
     ``graphs``              specialisations in use
+    ``resting``             specialisations that took too few calls, asked for one call in 61 until they take more
     ``fallbacks``           calls that began in a graph, were rolled back and finished eagerly
     ``guard_misses``        calls for which there were graphs, of which none fitted
     ``conversions``         specialisations ever made
@@ -34,6 +36,7 @@ class Stats:
     eager_calls: int
     graph_calls: int
     graphs: int
+    resting: int
     fallbacks: int
     guard_misses: int
     conversions: int
@@ -58,15 +61,16 @@ class GraphView:
 
 def make_stats(state: CompiledFunction) -> Stats:
     """The counters as they are now."""
-    variants = state.variants
-    hits = state.hits()
+    variants = state.roster.variants
+    hits = state.roster.hits()
     return Stats(
         calls=state.eager_calls + hits,
         eager_calls=state.eager_calls,
         graph_calls=hits - state.fallbacks,
         graphs=len(variants),
+        resting=len(state.roster.resting),
         fallbacks=state.fallbacks,
-        guard_misses=state.guard_misses,
+        guard_misses=state.roster.misses,
         conversions=state.conversions,
         evictions=state.evictions,
         conversion_seconds=state.conversion_seconds,
@@ -85,17 +89,19 @@ class GraphViews(tuple[GraphView, ...]):
 
 
 def list_graphs(state: CompiledFunction) -> GraphViews:
-    """The specialisations in use, oldest first."""
-    views = [GraphView(v.number, v.hits, v.made.chain, v.made.source) for v in state.variants if v.made is not None]
+    """The specialisations in use and those that rest, oldest first."""
+    made = [(v, v.made) for v in state.roster.everyone() if v.made is not None]
+    views = [GraphView(v.number, v.hits, m.chain, m.source) for v, m in made]
     return GraphViews(sorted(views, key=lambda view: view.number))
 
 
 def explain_state(state: CompiledFunction) -> str:
     """The explanation of a function as text."""
     blocks = [list(_summary(state))]
-    for variant in sorted(state.variants, key=lambda v: v.number):
+    for variant in sorted(state.roster.everyone(), key=lambda v: v.number):
         if variant.made is not None:
-            blocks.append(list(_variant(variant, variant.made, state.span)))
+            rests = variant in state.roster.resting
+            blocks.append(list(_variant(variant, variant.made, state.span, rests)))
     blocks.append(list(_failures(state)))
     blocks.append(list(_refusals(state)))
     for callee in state.callees.states() if not state.silent else ():
@@ -125,15 +131,20 @@ def _summary(state: CompiledFunction) -> Iterator[str]:
             f"  {_count(stats.evictions, 'graph')} dropped to keep at most {state.room}: "
             "the inputs have more kinds than that; raise max_variants, or let fewer things vary"
         )
-    if state.waiting:
+    if stats.resting:
         yield (
-            f"  {_count(state.setbacks, 'conversion')} came to nothing or had to be repeated: "
-            f"the next is tried after {_count(state.waiting, 'more call')} that no graph takes"
+            f"  {_count(stats.resting, 'graph')} at rest, since asking took longer than was saved by the calls taken: "
+            f"one call in {LOOK} that no graph takes asks again, and what takes such calls is back in use"
         )
+    if state.setbacks:
+        yield f"  {_count(state.setbacks, 'conversion')} came to nothing or had to be repeated"
+    if state.waiting and not state.is_refused:
+        waiting = _count(state.waiting + state.skip, "more call")
+        yield f"  the next conversion is tried after {waiting} that no graph takes"
 
 
 def _condition(state: CompiledFunction) -> str:
-    if state.verdict is not None and state.variants:
+    if state.verdict is not None and len(state.roster):
         return "runs in graphs where one fits; no more are made, for the reason below"
     if state.verdict is not None:
         return "runs eagerly, for the reason below"
@@ -146,7 +157,7 @@ def _condition(state: CompiledFunction) -> str:
             "(warmup=3 does not wait for that)"
         )
     )
-    if state.variants:
+    if len(state.roster):
         return "runs in graphs" + (waits and f"; for more of them it waits: {waits}")
     if waits:
         return f"waits: {waits}"
@@ -167,8 +178,11 @@ _MARKS = {
 }
 
 
-def _variant(variant: Variant, made: Specialisation, home: Span | None) -> Iterator[str]:
-    yield f"graph {variant.number}: {_count(variant.hits, 'call')}, {variant.fallbacks} of them finished eagerly"
+def _variant(variant: Variant, made: Specialisation, home: Span | None, rests: bool) -> Iterator[str]:
+    yield (
+        f"graph {variant.number}{' (at rest)' if rests else ''}: {_count(variant.hits, 'call')}, "
+        f"{variant.fallbacks} of them finished eagerly"
+    )
     index = 0
     for step in made.chain.steps:
         if isinstance(step, Mark):

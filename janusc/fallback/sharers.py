@@ -35,7 +35,7 @@ class Sharers:
         self.codes = codes_of(function)
         self._functions: weakref.WeakSet[types.FunctionType] = weakref.WeakSet([function] if self.codes else [])
         self._modules: dict[int, weakref.ref[torch.nn.Module]] = {}
-        self._preferred: dict[int, Variant] = {}
+        self._preferred: dict[int, tuple[Variant, ...]] = {}
 
     def adopt(self, function: types.FunctionType) -> bool:
         """Serve another function of the same code too; False for one that is served already, or where none is left."""
@@ -54,18 +54,21 @@ class Sharers:
         """How many specialisations are kept, with so many for each."""
         return each * min(max(1, len(self._functions), len(self._modules)), policy.MOST_SHARERS)
 
-    def prefer(self, variant: Variant, function: types.FunctionType, args: Sequence[Any]) -> None:
-        """A call was taken by this specialisation, after others had been asked."""
+    def are_several(self) -> bool:
+        """Whether there is anybody to tell apart."""
+        return len(self._functions) > 1 or len(self._modules) > 1
+
+    def prefer(self, variants: tuple[Variant, ...], function: types.FunctionType, args: Sequence[Any]) -> None:
+        """A call was taken by the first of these specialisations, after others had been asked."""
         if len(self._preferred) >= policy.MOST_SHARERS:
             self._preferred.clear()
-        self._preferred[_whose(function, args)] = variant
+        self._preferred[_whose(function, args)] = variants
 
     def in_order(
         self, variants: tuple[Variant, ...], function: types.FunctionType, args: Sequence[Any]
     ) -> tuple[Variant, ...]:
         """The specialisations, that first which took the last call of the same function or module."""
-        first = self._preferred.get(_whose(function, args))
-        return variants if first is None or first not in variants else (first, *variants)
+        return self._preferred.get(_whose(function, args), variants)
 
     def forget(self) -> None:
         """Nothing is known of who needs what."""

@@ -40,14 +40,19 @@ class Owner(Protocol):
 
 
 class Variant:
-    """A specialisation with its counters; ``hits`` counts the calls it took, also those it had to finish eagerly."""
+    """A specialisation with its counters; ``hits`` counts the calls it took, also those it had to finish eagerly.
 
-    __slots__ = ("_marked", "_owner", "credit", "fallbacks", "hits", "made", "number", "run")
+    ``credit``: the calls that it took lately where others were to be asked first, or while it rested.
+    ``reviewed``: its hits, and the calls that no specialisation took, when it was last seen to be worth asking.
+    """
+
+    __slots__ = ("_marked", "_owner", "credit", "fallbacks", "hits", "made", "number", "reviewed", "run")
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
         self._marked = 0
         self.hits = self.credit = self.fallbacks = self.number = 0
+        self.reviewed = 0, 0
         self.run: Callable[..., Any] = _missing
         self.made: Specialisation | None = None
 
@@ -59,7 +64,12 @@ class Variant:
     def call(self, function: types.FunctionType, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run a call and count it, as the wrapper does; MISS where a guard does not hold."""
         self.hits += 1
-        result = self.run(function, *args, **kwargs)
+        try:
+            result = self.run(function, *args, **kwargs)
+        except TypeError as error:
+            if error.__traceback__.tb_next is not None:  # type: ignore[union-attr]
+                raise
+            result = MISS  # the arguments do not fit: left to the user's function to say
         if result is MISS:
             self.hits -= 1
         return result.finish() if type(result) is Rest else result

@@ -24,9 +24,15 @@ def make_wrapper(function: types.FunctionType, state: CompiledFunction) -> types
     is_tracing = torch_private.is_tracing
     function_modes, dispatch_modes = torch_private.function_modes, torch_private.dispatch_modes
     saved_hooks = torch_private.saved_hooks
+    roster, sharers = state.roster, state.sharers
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if is_dynamo_compiling():  # first, for torch.compile reads this code, and must read no more of it
+            return function(*args, **kwargs)
+        variants = roster.variants
+        if state.skip > 0 and not variants:
+            state.skip -= 1
+            state.eager_calls += 1
             return function(*args, **kwargs)
         if (
             SWITCH.open
@@ -40,9 +46,8 @@ def make_wrapper(function: types.FunctionType, state: CompiledFunction) -> types
         ) and runs_eagerly():
             state.eager_calls += 1
             return function(*args, **kwargs)
-        variants = state.variants
-        if state.crowded:
-            variants = state.sharers.in_order(variants, function, args)
+        if roster.crowded:
+            variants = sharers.in_order(variants, function, args)
         for variant in variants:
             variant.hits += 1
             try:
@@ -56,11 +61,13 @@ def make_wrapper(function: types.FunctionType, state: CompiledFunction) -> types
                 if type(result) is Rest:
                     return result.finish()
                 if variant is not variants[0]:
-                    state.prefer(variant, function, args)
+                    roster.prefer(variant, function, args)
                 return result
             variant.hits -= 1
-        if state.direct or state.waits():
+        if state.skip > 0:
+            state.skip -= 1
             state.eager_calls += 1
+            roster.misses += 1
             return function(*args, **kwargs)
         return state.slow(function, args, kwargs)
 

@@ -94,6 +94,47 @@ def test_a_profiled_call_that_does_more_than_others_has_not_spent_all_of_that(cl
     assert budget.pending(0) == pytest.approx((50.0, (6.25 + 100 * budgets.SECONDS_A_LINE) / SHARE))
 
 
+def test_short_calls_are_spared_the_clock_and_count_as_those_before(clock: Clock) -> None:
+    budget = Budget(limited=True, lines=10**4)
+    assert budget.spare(60) == 0
+    for _ in range(budgets.MEASURED - 1):
+        call(budget, clock, 1e-4)
+    assert budget.spare(60) == 0
+    call(budget, clock, 1e-4)
+    assert budget.spare(60) == 20 and budget.spare(7) == 7
+    pending = budget.pending(3)
+    assert pending is not None and pending[0] == pytest.approx((budgets.MEASURED + 27 + 3) * 1e-4)
+
+
+def test_long_calls_and_calls_inside_of_others_are_all_measured(clock: Clock) -> None:
+    long, nested = (Budget(limited=True, lines=10**4) for _ in range(2))
+    for _ in range(2 * budgets.MEASURED):
+        call(long, clock, 0.01)
+        outer = nested.start()
+        call(nested, clock, 1e-5)
+        nested.stop(outer)
+    assert long.spare(60) == nested.spare(60) == 0
+
+
+def test_a_conversion_of_no_use_waits_until_it_is_a_small_share_of_the_calls(clock: Clock) -> None:
+    budget = Budget(limited=True, lines=1)
+    assert budget.longest_wait() == 0
+    call(budget, clock, 0.001)
+    budget.spend(0.25, conversions=1)
+    assert budget.longest_wait() == 250 * 64
+
+
+def test_by_default_most_of_the_calls_that_wait_are_not_measured() -> None:
+    f = janus.compile(lambda x: x, backend="aten")
+    state = cache.find_state(f)
+    assert state is not None
+    slow, seen = state.slow, []
+    state.slow = lambda *call: seen.append(call) or slow(*call)  # type: ignore[method-assign, func-returns-value]
+    state.budget.spend(1000.0)
+    assert [f(x) for x in range(1000)] == [*range(1000)]
+    assert len(seen) < budgets.MEASURED + 100 and janus.stats(f).eager_calls == 1000
+
+
 def test_an_unlimited_budget_forbids_nothing_and_measures_nothing(clock: Clock) -> None:
     budget = Budget(limited=False, lines=10**9)
     assert budget.start() is None and not budget.forbids(0) and budget.pending(0) is None

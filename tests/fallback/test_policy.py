@@ -28,3 +28,20 @@ def test_the_kind_of_a_site_is_not_looked_for_in_the_name_of_its_function():
     )
     assert places.is_raise(f"{AT}:Raise") and not places.is_raise(f"{AT}:RaiseTest")
     assert places.kind_of("the arguments") == places.kind_of(AT) == ""
+
+
+def test_waits_after_rests_go_up_to_the_price_of_a_conversion():
+    assert [policy.wait_after_rests(n, 10**6) for n in (1, 2, 3)] == [4096, 4 * 4096, 16 * 4096]
+    assert policy.wait_after_rests(10**4, 10**6) == 10**6
+
+
+def test_a_specialisation_is_worth_asking_by_what_it_saves_and_costs():
+    assert policy.is_worth_asking(16, 256, 1.0, 0) and not policy.is_worth_asking(15, 256, 1.0, 0)
+    price = 1.0 / policy.COLD
+    assert policy.is_worth_asking(80, 100, price, 10.0) and not policy.is_worth_asking(79, 100, price, 10.0)
+    assert policy.is_worth_asking(0, 10**6, price, 1000.0), "not worth a thought"
+    assert not policy.is_worth_asking(0, 10**6, price, 999.0)
+
+
+def test_looks_do_not_fall_on_the_same_of_a_few_kinds_in_turn():
+    assert all({n * policy.LOOK % kinds for n in range(kinds)} == {*range(kinds)} for kinds in range(2, policy.LOOK))
