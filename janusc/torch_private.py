@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 from torch.nn.modules import module as _module
+from torch.optim import optimizer as _optimizer
 from torch.utils import _device
 
 
@@ -88,11 +89,12 @@ def is_native(name: str) -> bool:
     return function is not None and getattr(torch, name, None) is function
 
 
+_transforms: Callable[[], Any] | None = getattr(getattr(_C, "_functorch", None), "peek_interpreter_stack", None)
+
+
 def in_transform() -> bool:
     """Whether a ``torch.func`` transform (vmap, grad, jvp …) is active in this thread."""
-    functorch = getattr(_C, "_functorch", None)
-    peek = getattr(functorch, "peek_interpreter_stack", None)
-    return peek is not None and peek() is not None
+    return _transforms is not None and _transforms() is not None
 
 
 @contextlib.contextmanager
@@ -184,3 +186,57 @@ def has_hooks(module: torch.nn.Module) -> bool:
 def has_global_hooks() -> bool:
     """Whether hooks are registered for all modules."""
     return any(_GLOBAL_HOOKS)
+
+
+# ---- what torch.optim and the clipping of gradients do
+
+
+def _named(names: dict[str, str]) -> dict[str, Any] | None:
+    """Private functions of torch by the names they get here; None where one is missing."""
+    found = {name: getattr(torch, private, None) for name, private in names.items()}
+    return None if None in found.values() else found
+
+
+FOREACH = _named(
+    {
+        name: f"_foreach_{name}"
+        for name in (
+            "add", "add_", "addcdiv_", "addcmul_", "addcmul", "clamp_max_", "clamp_min_", "div_", "lerp_", "mul_",
+            "neg", "norm", "sqrt", "sqrt_", "zero_",
+        )
+    }
+)  # fmt: skip
+"""Functions that do with each tensor of a list what the function of that name does with one; None without them all."""
+
+storage_of: Callable[[torch.Tensor], int] | None = getattr(_C, "_storage_address", None)
+"""A number that tensors share that have a storage in common, and no others."""
+
+set_grad_enabled: Callable[[bool], None] | None = getattr(_C, "_set_grad_enabled", None)
+"""``torch.set_grad_enabled`` without an object to restore what was before."""
+
+in_profiler: Callable[[], bool] | None = getattr(torch.autograd, "_profiler_enabled", None)
+"""Whether torch's profiler records the operations of this process."""
+
+STEP_HOOKS = tuple(
+    getattr(_optimizer, name, True) for name in ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks")
+)
+"""The tables of the hooks on the steps of all optimizers: each is falsy where there are none."""
+
+OWN_STEP_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
+"""The attributes of an optimizer that hold the hooks on its own steps."""
+
+CHECK_CAPTURE = next(
+    name
+    for name in ("_accelerator_graph_capture_health_check", "_cuda_graph_capture_health_check", "__repr__")
+    if hasattr(torch.optim.Optimizer, name)
+)
+"""The method by which ``Adam.step`` and others begin: it complains of a device graph that can't hold them."""
+
+STEP_PARTS = ("_init_group", "_optimizer_step_code", CHECK_CAPTURE)
+"""The methods that a step of an optimizer calls on itself."""
+
+NAMED_FOR_PROFILER = "_zero_grad_profile_name"
+"""The attribute that ``zero_grad`` makes where there is none yet."""
+
+SCHEDULED = "_opt_called"
+"""The attribute that a scheduler's wrapper around ``step`` sets at each call."""

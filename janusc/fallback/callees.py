@@ -19,6 +19,7 @@ from janusc.fallback.wrapper import make_wrapper
 from janusc.frames import uncounted
 from janusc.frontend import parse
 from janusc.options import Options
+from janusc.runtime.optimizers import lookup
 from janusc.typeinfer.callees import is_inlined
 
 _MOST = 64
@@ -42,13 +43,15 @@ class Callees:
         self._known = {}
 
     def enter(self, callee: Any) -> Any:
-        """What to call instead of a callee: the same, or what runs it in graphs.
+        """What to call instead of a callee: the same, what runs it in graphs, or an equivalent of torch's function.
 
         A function that runs in graphs already calls itself as it is, so that recursion gets as deep as eager's.
         """
         function = callee.__func__ if type(callee) is types.MethodType else callee
         if type(function) is not types.FunctionType or marks.is_opaque(callee):
             return callee
+        if lookup.is_candidate(function):
+            return lookup.equivalent_of(callee, function)
         code = function.__code__
         known = self._known.get(id(code))
         if known is None or known[0] is not code:

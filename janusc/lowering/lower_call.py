@@ -60,9 +60,10 @@ def lower_call(lo: Lowering, node: Any) -> Any:
     try:
         return expect(lo, evaluate_call(lo, node))
     except Unconvertible as error:
-        if error.call is None and lo.frame.caller is None and lo.frame.parent is None:
+        in_root = lo.frame.caller is None and lo.frame.parent is None
+        if in_root and (error.call is None or error.call is node):
             error.call = node
-            node._jc_enter = error.is_inside  # such a callee may be worth graphs of its own
+            node._jc_enter = error.may_enter  # something else may be called in its place
         raise
 
 
@@ -195,7 +196,7 @@ def call_function(lo: Lowering, function: Live, args: list[Any], kwargs: dict[st
     if handler is not None:  # of the standard library
         return handler(lo, args, kwargs)
     if not callees.is_inlined(sample):
-        raise lo.refuse_call(codes.OPAQUE_CALL, f"a call of {callees.describe(sample)}, which is not looked into")
+        raise _refuse_library_call(lo, sample)
     try:
         parsed = parse.parse(sample)
     except Refusal as refusal:
@@ -218,6 +219,16 @@ def call_function(lo: Lowering, function: Live, args: list[Any], kwargs: dict[st
         bind = functools.partial(bind_arguments, lo, frame, parsed.tree.args, defaults, args, kwargs)
         return call_routine(lo, frame, bind)
     return activate(lo, frame, parsed.tree.args, parsed.body, defaults, args, kwargs)
+
+
+def _refuse_library_call(lo: Lowering, function: pytypes.FunctionType) -> Unconvertible:
+    name = callees.describe(function)
+    if not callees.may_have_equivalent(function):
+        return lo.refuse_call(codes.OPAQUE_CALL, f"a call of {name}, which is not looked into")
+    why = "which is no part of a graph, but is made with less Python where nothing can tell"
+    error = lo.refuse_call(codes.OPAQUE_CALL, f"a call of {name}, {why}")
+    error.may_enter = True
+    return error
 
 
 def is_routine(lo: Lowering, frame: Frame, args: list[Any]) -> bool:
@@ -335,7 +346,7 @@ def activate(
             lo.stmt(stmt)
         return result
     except Unconvertible as error:
-        error.is_inside = not frame.is_library
+        error.may_enter = not frame.is_library
         raise
     finally:
         lo.frame = outer

@@ -48,7 +48,7 @@ class Unconvertible(Exception):
         super().__init__(str(diagnostic))
         self.diagnostic = diagnostic
         self.call = call  # the opaque call that could run on its own, in the root frame
-        self.is_inside = False  # it stands in a function of the user's that the call calls
+        self.may_enter = False  # what is called may have graphs of its own, or an equivalent
         self.culprits: list[Any] = []  # other statements to run on the host, if not the one at hand
 
 

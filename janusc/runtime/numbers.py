@@ -66,9 +66,9 @@ def _prepared(writer: Writer, tensor: Arg, number: Arg) -> str | None:
         return None
     known = writer.literal(number)
     if known is not None:
-        if not _is_exact(known.value):
+        if not is_exact(known.value):
             return None
-        name = writer.bind(_tensors(repr(known.value)), f"number_{known.value!r}")
+        name = writer.bind(tensors(repr(known.value)), f"number_{known.value!r}")
     elif isinstance(number, Value) and isinstance(number.type, HostType) and number.type.name == "float":
         name = writer.runtime("_jc_prepared", prepared)
     else:
@@ -76,7 +76,7 @@ def _prepared(writer: Writer, tensor: Arg, number: Arg) -> str | None:
     return f"{name}({writer.name(tensor)}.dtype, {writer.expr(number)})"
 
 
-def _is_exact(number: Any) -> bool:
+def is_exact(number: Any) -> bool:
     """Whether a number is converted to each of the dtypes as torch does, and without an error."""
     cls = type(number)
     if cls is float:
@@ -93,15 +93,15 @@ def prepared(dtype: torch.dtype, number: float) -> torch.Tensor | float:
     found = _seen.get(key, False)
     if type(found) is torch.Tensor:
         return found
-    if dtype in _DTYPES and number and _is_exact(number):  # zero has a sign that the key does not have
+    if dtype in _DTYPES and number and is_exact(number):  # zero has a sign that the key does not have
         if len(_seen) >= _MOST_SEEN:
             _seen.clear()
-        _seen[key] = _tensors(repr(number))(dtype, True) if found else True
+        _seen[key] = tensors(repr(number))(dtype, True) if found else True
     return number
 
 
 @lru_cache(maxsize=1024)
-def _tensors(text: str) -> Callable[[torch.dtype, Any], Any]:
+def tensors(text: str) -> Callable[[torch.dtype, Any], Any]:
     """From a dtype to the number as a tensor of it; by its text, since 0.0 and -0.0 are equal."""
     number = ast.literal_eval(text)
     with torch.inference_mode(False):

@@ -64,6 +64,18 @@ def is_inlined(function: types.FunctionType) -> bool:
     return not is_library_code(code)
 
 
+_EQUIVALENT_IN = ("torch.optim.", "torch.nn.utils.clip_grad")
+_WITH_EQUIVALENT = frozenset({"step", "zero_grad", "clip_grad_norm_", "clip_grad_value_"})
+
+
+def may_have_equivalent(function: types.FunctionType) -> bool:
+    """Whether a function is one of those around a backward pass that ordinary Python may call in another form."""
+    module = function.__module__ or ""
+    if not module.startswith(_EQUIVALENT_IN) or module.endswith(".lr_scheduler"):
+        return False
+    return function.__name__ in _WITH_EQUIVALENT and is_torch_code(function.__code__)
+
+
 PYTHON_RANDOM: tuple[Any, ...] = (
     random.random, random.uniform, random.triangular, random.gauss, random.normalvariate, random.expovariate,
     random.betavariate, random.randint, random.randrange, random.getrandbits, random.choice, random.sample,

@@ -43,7 +43,7 @@ def bits(x):
 def test_torch_computes_the_same_with_the_tensor(name, dtype, needs):
     """What the emitted code relies on."""
     for number in NUMBERS:
-        prepared = numbers._tensors(repr(number))(dtype, None)
+        prepared = numbers.tensors(repr(number))(dtype, None)
         for shape in SHAPES:
             for strided in (False, True):
                 found = []

@@ -1,0 +1,44 @@
+"""SGD, with momentum or without."""
+
+from __future__ import annotations
+
+import torch
+
+from janusc.runtime.optimizers.batches import Batch, dtype_of
+from janusc.runtime.optimizers.equivalents import register
+from janusc.runtime.optimizers.steps import FOREACH, Family, Update, beside, equivalent, fit
+
+
+def prepare(batch: Batch) -> Update | None:
+    """The update of a batch; None where a buffer is not there yet, or something is not as torch makes it."""
+    options, parameters, gradients, states = batch
+    lr, momentum, dampening, decay = (options[k] for k in ("lr", "momentum", "dampening", "weight_decay"))
+    nesterov, maximize = options["nesterov"], options["maximize"]
+    if not fit(lr, momentum, dampening, decay, 1 - dampening):
+        return None
+    buffers = [state.get("momentum_buffer") for state in states] if momentum != 0 else []
+    dtype = dtype_of(batch, buffers) if buffers else dtype_of(batch)
+    if dtype is None:
+        return None
+    momenta = [beside(dtype, momentum)] * len(buffers)
+
+    def make() -> None:
+        changes = FOREACH["neg"](gradients) if maximize else gradients
+        if decay != 0:
+            changes = FOREACH["add"](changes, parameters, alpha=decay)
+        if buffers:
+            FOREACH["mul_"](buffers, momenta)
+            FOREACH["add_"](buffers, changes, alpha=1 - dampening)
+            changes = FOREACH["add"](changes, buffers, alpha=momentum) if nesterov else buffers
+        FOREACH["add_"](parameters, changes, alpha=-lr)
+
+    return Update(make, [*parameters, *buffers])
+
+
+SGD = Family(
+    classes=frozenset({torch.optim.SGD}),
+    prepare=prepare,
+    needs_state=lambda options: bool(options["momentum"] != 0),
+    captures=False,
+)
+register(torch.optim.SGD.step, equivalent(SGD))

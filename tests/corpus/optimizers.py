@@ -1,0 +1,216 @@
+"""Whole training steps with each kind of optimizer, and what is done to optimizers between the steps."""
+
+import copy
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from . import program
+from .training import batches, network
+
+
+def trained(model, optimizer):
+    """A whole step; the state of the optimizer is compared, too."""
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step, batches(6), optimizer
+
+
+@program(max_graphs=2)
+def plain_sgd():
+    model = network()
+    return trained(model, torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+@program(max_graphs=2)
+def nesterov():
+    model = network()
+    return trained(model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.8, nesterov=True, weight_decay=0.01))
+
+
+@program(max_graphs=2)
+def dampened_and_maximized():
+    model = network()
+    return trained(model, torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.8, dampening=0.5, maximize=True))
+
+
+@program(max_graphs=2)
+def adam_with_decay():
+    model = network()
+    return trained(model, torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=0.1, amsgrad=True))
+
+
+@program(max_graphs=2)
+def adamw():
+    model = network()
+    return trained(model, torch.optim.AdamW(model.parameters(), lr=0.01, betas=(0.8, 0.95)))
+
+
+@program(max_graphs=2)
+def rmsprop():
+    model = network()
+    return trained(model, torch.optim.RMSprop(model.parameters(), lr=0.01, momentum=0.5, centered=True))
+
+
+@program(max_graphs=2)
+def adagrad():
+    model = network()
+    return trained(model, torch.optim.Adagrad(model.parameters(), lr=0.1, lr_decay=0.01))
+
+
+@program(max_graphs=2)
+def groups_of_parameters():
+    model = network()
+    groups = [{"params": model[0].parameters(), "lr": 0.1}, {"params": model[2].parameters(), "weight_decay": 0.1}]
+    return trained(model, torch.optim.AdamW(groups, lr=0.01))
+
+
+@program(max_graphs=2)
+def clipped_and_scheduled():
+    model = network()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.2, total_steps=20)
+
+    def step(x, y):
+        loss = functional.mse_loss(model(x), y)
+        optimizer.zero_grad(set_to_none=False)
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        nn.utils.clip_grad_value_(model.parameters(), 0.05)
+        optimizer.step()
+        scheduler.step()
+        return loss.item(), norm, scheduler.get_last_lr()
+
+    return step, batches(7), optimizer, scheduler
+
+
+@program()
+def accumulated():
+    model = network()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    calls = [0]
+
+    def step(x, y):
+        calls[0] += 1
+        loss = functional.mse_loss(model(x), y) / 2
+        loss.backward()
+        if calls[0] % 2 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+        return loss.detach()
+
+    return step, batches(9), optimizer
+
+
+@program(max_graphs=2)
+def generator_and_discriminator():
+    maker, judge = nn.Linear(2, 3), nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+    makers = torch.optim.Adam(maker.parameters(), lr=0.05, betas=(0.5, 0.9))
+    judges = torch.optim.SGD(judge.parameters(), lr=0.1, momentum=0.5)
+    true, false = torch.ones(4, 1), torch.zeros(4, 1)
+
+    def step(noise, real):
+        fake = maker(noise)
+        judges.zero_grad()
+        judged = functional.binary_cross_entropy_with_logits(judge(real), true)
+        judged = judged + functional.binary_cross_entropy_with_logits(judge(fake.detach()), false)
+        judged.backward()
+        judges.step()
+        makers.zero_grad()
+        made = functional.binary_cross_entropy_with_logits(judge(fake), true)
+        made.backward()
+        makers.step()
+        return judged.item(), made.item()
+
+    return step, [(torch.randn(4, 2), torch.randn(4, 3)) for _ in range(6)], makers, judges
+
+
+@program()
+def groups_added_late():
+    model, more = network(), nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = functional.mse_loss(model(x) + more(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    def thaw(f):
+        optimizer.add_param_group({"params": more.parameters(), "lr": 0.01})
+        return f(*batches(1)[0])
+
+    return step, [*batches(5), thaw, *batches(3)], optimizer
+
+
+@program(max_graphs=2)
+def loaded_in_the_middle():
+    model = network()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
+    kept = {}
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    def save(f):
+        kept.update(copy.deepcopy(optimizer.state_dict()))
+        return f(*batches(1)[0])
+
+    def load(f):
+        optimizer.load_state_dict(kept)
+        return f(*batches(1)[0])
+
+    return step, [*batches(4), save, *batches(2), load, *batches(2), load], optimizer
+
+
+@program(max_graphs=2)
+def watched_by_hooks_now_and_then():
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    seen = []
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    def watched(f):
+        handle = optimizer.register_step_post_hook(lambda *args: seen.append(len(args)))
+        result = f(*batches(1)[0])
+        handle.remove()
+        return result
+
+    return step, [*batches(5), watched, *batches(1), watched, *batches(1)], optimizer, seen
+
+
+@program()
+def an_error_in_the_step():
+    model = network()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    def spoilt(f):
+        optimizer.state[model[2].weight]["exp_avg"] = torch.ones(2, 2)
+        return f(*batches(1)[0])
+
+    return step, [*batches(5), spoilt, *batches(1)], optimizer

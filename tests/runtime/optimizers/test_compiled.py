@@ -1,0 +1,61 @@
+"""A compiled training step calls the equivalents, also through a scheduler and from a function that it calls."""
+
+import pytest
+import torch
+from torch import nn
+
+import janusc as janus
+from janusc.runtime.optimizers import batches
+
+
+@pytest.fixture
+def gathered(monkeypatch):
+    found = []
+    gather = batches.gather
+    monkeypatch.setattr(batches, "gather", lambda *args: found.append(args[0]) or gather(*args))
+    return found
+
+
+@pytest.mark.parametrize("scheduled", [False, True])
+def test_a_whole_step(gathered, scheduled):
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    optimizer = torch.optim.Adam(model.parameters())
+    if scheduled:
+        torch.optim.lr_scheduler.ConstantLR(optimizer)
+
+    @janus.compile(warmup=3)
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for _ in range(8):
+        step(torch.randn(2, 3))
+    assert janus.stats(step).graph_calls == 5
+    assert gathered == [optimizer] * 5
+    text = janus.explain(step)
+    assert "torch.optim.adam.Adam.step" in text
+    assert "Adam.step, which is not looked into" not in text
+
+
+def test_steps_of_a_function_that_is_called(gathered):
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def update(loss):
+        scaled = loss * 2 + loss.square()
+        scaled.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    @janus.compile(warmup=3)
+    def step(x):
+        loss = model(x).square().mean()
+        update(loss)
+        return loss
+
+    for _ in range(20):
+        step(torch.randn(2, 3))
+    assert optimizer in gathered
