@@ -23,7 +23,9 @@ from janusc.types import HostType, TensorType
 _DTYPES = (torch.float32, torch.float64)
 _LARGEST_INT, _SMALLEST, _LARGEST = 2**24, 1e-30, 1e30
 _MOST_SEEN = 1024
-_BESIDE = frozenset({"add", "sub", "mul", "truediv"})
+_MIRRORED = {"lt": ">", "le": ">=", "gt": "<", "ge": "<=", "eq": "==", "ne": "!="}
+"""Each comparison with its sides changed, as Python has it of ``0.5 < x``."""
+_BESIDE = frozenset({"add", "sub", "mul", "truediv", *_MIRRORED})
 _KEEPING = frozenset({"mul", "truediv", "div", "true_divide"})
 _METHODS = frozenset({"add", "sub", "mul", "div", "true_divide", "add_", "sub_", "mul_", "div_", "truediv_"})
 
@@ -33,6 +35,8 @@ def operation(writer: Writer, target: str, args: tuple[Arg, ...], symbol: str) -
     left, right = args
     if target in _BESIDE and (number := _given(writer, target, left, right)) is not None:
         return f"{writer.operand(left)} {symbol} {number}"
+    if target in _MIRRORED and (number := _given(writer, target, right, left)) is not None:
+        return f"{writer.operand(right)} {_MIRRORED[target]} {number}"
     if target in ("add", "mul") and (number := _given(writer, target, right, left)) is not None:
         return f"{writer.operand(right)} {symbol} {number}"  # as ``__radd__`` and ``__rmul__`` have it
     if target == "sub" and (number := _unless_differentiated(writer, right, left)) is not None:

@@ -56,6 +56,45 @@ def test_torch_computes_the_same_with_the_tensor(name, dtype, needs):
                 assert found[0] == found[1], (number, shape, strided)
 
 
+COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("compare", COMPARISONS)
+def test_torch_compares_the_same_with_the_tensor(compare, dtype):
+    for number in NUMBERS:
+        prepared = numbers._tensors(repr(number))(dtype, None)
+        near = torch.tensor([number, 0.0, -0.0, float("nan"), float("inf"), float("-inf"), 1e-45], dtype=dtype)
+        near = torch.cat([near, near.nextafter(near + 1), near.nextafter(near - 1)])
+        for x in (near, near[0], near[:0], near.repeat(7, 3).t()[::2], near.clone().requires_grad_()):
+            a, b = compare(x, number), compare(x, prepared)
+            assert torch.equal(a, b) and a.stride() == b.stride() and a.dtype is b.dtype is torch.bool
+            assert torch.equal(compare(number, x), compare(prepared, x))
+
+
+def compared(x):
+    near = x < 0.1, x <= 0.1, x > 0.1, x >= 0.1, x == 0.1, x != 0.1
+    return near, (0.1 < x, 0.1 <= x, 0.1 > x, 0.1 >= x, x == 3, 3 != x), x[(x > 0) & (2.5 >= x)]
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.bool]
+)
+def test_a_graph_compares_with_numbers_as_eager_does(dtype):
+    f = janus.compile(compared, backend="aten", warmup=1)
+    for shift in range(4):
+        x = (
+            (torch.tensor([0.1, 0.2, 0.0, -0.0, 3.0, 1e-9, float("nan"), 0.1 + 1e-8]) + shift % 2)
+            .nan_to_num(7.0)
+            .to(dtype)
+        )
+        assert repr(f(x)) == repr(compared(x))
+    assert janus.stats(f).graph_calls > 0
+    if dtype is torch.float32:
+        source = janus.graphs(f)[0].source
+        assert "x < number_0_1(x.dtype, 0.1)" in source and "x > number_0_1(x.dtype, 0.1)" in source
+
+
 def program(x, y):
     z = 0.5 * x + y * 2 - 1
     z = z / 3 + (1 - y)
