@@ -42,17 +42,19 @@ def mixture_of_experts(decorate: Decorator) -> Case:
     digits = load()
     model = nn.Sequential(Experts(64, 48), nn.LayerNorm(64), nn.Linear(64, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    forward = decorate(model)
 
-    def call(number: int):
-        x, y = digits.batch(number, size=2 + 3 * number % 14)
-        loss = F.cross_entropy(forward(x), y)
+    @decorate
+    def step(x, y):
+        loss = F.cross_entropy(model(x), y)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        return loss.detach(), list(model[0].used)
+        return loss.detach()
 
-    return Case(call, [forward], list(model.parameters()))
+    def call(number: int):
+        return step(*digits.batch(number, size=2 + 3 * number % 14)), list(model[0].used)
+
+    return Case(call, [step], list(model.parameters()))
 
 
 class EarlyExit(nn.Module):
@@ -127,19 +129,21 @@ class StochasticDepth(nn.Module):
 def _train_at_random_depth(model: StochasticDepth, decorate: Decorator) -> Case:
     digits = load()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    forward = decorate(model)
 
-    def call(number: int):
-        x, y = digits.batch(number, size=16)
-        model.train(number % 5 != 4)
-        loss = F.cross_entropy(forward(x), y)
+    @decorate
+    def step(x, y):
+        loss = F.cross_entropy(model(x), y)
         if model.training:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
         return loss.detach(), model.skipped
 
-    return Case(call, [forward], list(model.parameters()))
+    def call(number: int):
+        model.train(number % 5 != 4)
+        return step(*digits.batch(number, size=16))
+
+    return Case(call, [step], list(model.parameters()))
 
 
 @program()

@@ -44,7 +44,14 @@ def inner_loops(decorate: Decorator) -> Case:
     digits = load()
     model = Learner()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    forward = decorate(model)
+
+    @decorate
+    def step(*episode):
+        loss = model(*episode)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
 
     def call(number: int):
         a, b = number % 10, (number * 3 + 1) % 10
@@ -52,13 +59,9 @@ def inner_loops(decorate: Decorator) -> Case:
         shots = 2 + number % 4
         examples, queries = (torch.cat([r[:shots] for r in rows]), torch.cat([r[shots:] for r in rows]))
         labels, targets = (torch.arange(2).repeat_interleave(n) for n in (shots, 10 - shots))
-        loss = forward(examples, labels, queries, targets, 1 + number % 4, 0.1 + 0.1 * (number % 3))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
+        return step(examples, labels, queries, targets, 1 + number % 4, 0.1 + 0.1 * (number % 3))
 
-    return Case(call, [forward], list(model.parameters()))
+    return Case(call, [step], list(model.parameters()))
 
 
 def minimise(f, x, steps=50, start=1.0, shrink=0.5):

@@ -50,7 +50,17 @@ def missing_modalities(decorate: Decorator) -> Case:
     digits = load()
     model = Fusion()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    forward = decorate(model)
+
+    @decorate
+    def step(batch, rows, hint, remember, y):
+        logits = model(batch, rows, hint, remember=remember)
+        if logits is None:
+            return None
+        loss = F.cross_entropy(logits, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
 
     def call(number: int):
         x, y = digits.batch(number, size=6)
@@ -61,13 +71,6 @@ def missing_modalities(decorate: Decorator) -> Case:
             batch["ink"] = None
         rows = [images[:, i] for i in range(number % 7)]
         hint = (None, 3, torch.linspace(-1, 1, 10))[number % 3]
-        logits = forward(batch, rows, hint, remember=number % 2 == 0)
-        if logits is None:
-            return None
-        loss = F.cross_entropy(logits, y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
+        return step(batch, rows, hint, number % 2 == 0, y)
 
-    return Case(call, [forward], list(model.parameters()))
+    return Case(call, [step], list(model.parameters()))

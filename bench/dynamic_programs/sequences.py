@@ -43,27 +43,39 @@ class LanguageModel(nn.Module):
         return self.head(torch.stack(outputs)), state
 
 
-@program(fast=True)
-def language_model(decorate: Decorator) -> Case:
-    """Truncated backpropagation through time; the model is compiled, the state is carried outside."""
+def modelled(decorate: Decorator, model_only: bool = False) -> Case:
+    """Truncated backpropagation through time; what is compiled is the whole step, or the model in it."""
     texts = excerpts(100, 5, 24)
     model = LanguageModel()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    forward = decorate(model)
+    forward = decorate(model) if model_only else model
     state = None
 
-    def call(number: int):
+    def step(text):
         nonlocal state
-        text = texts[number % len(texts)]
-        logits, state = forward(text[:-1], state)
-        state = tuple(part.detach() for part in state)
+        logits, (h, c) = forward(text[:-1], state)
+        state = h.detach(), c.detach()
         loss = F.cross_entropy(logits.flatten(0, 1), text[1:].flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         return loss.detach()
 
-    return Case(call, [forward], list(model.parameters()))
+    step = step if model_only else decorate(step)
+    target = forward if model_only else step
+    return Case(lambda number: step(texts[number % len(texts)]), [target], list(model.parameters()))
+
+
+@program(fast=True)
+def language_model(decorate: Decorator) -> Case:
+    """The state is carried by a variable of the function around the step."""
+    return modelled(decorate)
+
+
+@program()
+def language_model_only(decorate: Decorator) -> Case:
+    """The state is carried outside of what is compiled."""
+    return modelled(decorate, model_only=True)
 
 
 @program(fast=True)
@@ -112,7 +124,7 @@ class Trainer:
 
 @program(fast=True)
 def training_step(decorate: Decorator) -> Case:
-    """The same with the whole step compiled."""
+    """The same with everything on an object: the state, a rate that falls, what was lost."""
     texts = excerpts(100, 5, 24)
     trainer = Trainer(LanguageModel())
     step = decorate(trainer.step)

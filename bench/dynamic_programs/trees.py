@@ -127,25 +127,31 @@ class TreeLSTM(nn.Module):
         return self.out(hidden)
 
 
-def classified(model: nn.Module, decorate: Decorator) -> Case:
-    """Training of a model that is compiled, one tree a step."""
+def classified(model: nn.Module, decorate: Decorator, model_only: bool = False) -> Case:
+    """Training, one tree a step; what is compiled is the whole step, or the model in it."""
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    forward = decorate(model)
+    forward = decorate(model) if model_only else model
 
-    def call(number):
-        tree, depth = pick(binary(), number)
-        loss = F.cross_entropy(forward(tree), depth)
+    def step(tree, depth):
         optimizer.zero_grad()
+        loss = F.cross_entropy(forward(tree), depth)
         loss.backward()
         optimizer.step()
         return loss.detach()
 
-    return Case(call, [forward], list(model.parameters()))
+    step = step if model_only else decorate(step)
+    target = forward if model_only else step
+    return Case(lambda number: step(*pick(binary(), number)), [target], list(model.parameters()))
 
 
 @program(fast=True)
 def tree_rnn(decorate: Decorator) -> Case:
     return classified(TreeRNN(), decorate)
+
+
+@program()
+def tree_rnn_model_only(decorate: Decorator) -> Case:
+    return classified(TreeRNN(), decorate, model_only=True)
 
 
 @program(fast=True)
@@ -255,20 +261,20 @@ def batch_of_trees(decorate: Decorator) -> Case:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 
     @decorate
-    def loss_of(trees, depths):
+    def step(trees, depths):
         logits = torch.stack([model(tree) for tree in trees])
         correct = (logits.argmax(1) == torch.stack(depths)).sum().item()
-        return F.cross_entropy(logits, torch.stack(depths)), correct
-
-    def call(number):
-        batch = [pick(binary(), 11 * number + i) for i in range(1 + number * 3 % 5)]
-        loss, correct = loss_of([tree for tree, _ in batch], [depth for _, depth in batch])
+        loss = F.cross_entropy(logits, torch.stack(depths))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         return loss.detach(), correct
 
-    return Case(call, [loss_of], list(model.parameters()))
+    def call(number):
+        batch = [pick(binary(), 11 * number + i) for i in range(1 + number * 3 % 5)]
+        return step([tree for tree, _ in batch], [depth for _, depth in batch])
+
+    return Case(call, [step], list(model.parameters()))
 
 
 class Tagger(nn.Module):
@@ -298,16 +304,20 @@ class Tagger(nn.Module):
 def collecting(decorate: Decorator) -> Case:
     model = Tagger()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    forward = decorate(model)
 
-    def call(number):
-        loss, counts = forward(pick(binary(), number)[0])
+    @decorate
+    def step(tree):
+        loss, counts = model(tree)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        return loss.detach(), sorted(counts.items())
+        return loss.detach(), counts
 
-    return Case(call, [forward], list(model.parameters()))
+    def call(number):
+        loss, counts = step(pick(binary(), number)[0])
+        return loss, sorted(counts.items())
+
+    return Case(call, [step], list(model.parameters()))
 
 
 class Evaluator(nn.Module):
@@ -347,18 +357,21 @@ class Evaluator(nn.Module):
 def syntax_tree(decorate: Decorator) -> Case:
     """Whether an expression comes from a return, in the end, from the tree that the parser made."""
     model, large = Evaluator(), [node for node in sources() if expression_of(node).size() > 12]
-    forward = decorate(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
-    def call(number):
-        node = pick(large, number)
+    @decorate
+    def step(node, label):
         optimizer.zero_grad()
-        loss = F.nll_loss(forward(node), torch.tensor(int(isinstance(node, ast.Call))))
+        loss = F.nll_loss(model(node), label)
         loss.backward()
         optimizer.step()
         return loss.item()
 
-    return Case(call, [forward], list(model.parameters()))
+    def call(number):
+        node = pick(large, number)
+        return step(node, torch.tensor(int(isinstance(node, ast.Call))))
+
+    return Case(call, [step], list(model.parameters()))
 
 
 def nested(tree: Expression):
