@@ -169,9 +169,14 @@ class CompiledFunction:
         rests = self.roster.rests
         result = self.roster.look(function, args, kwargs, self.budget.each)
         if self.roster.rests > rests:
-            longest = max(policy.LONGEST_WAIT, self.budget.longest_wait())
-            self.waiting = max(self.waiting, policy.wait_after_rests(self.roster.rests, longest))
+            self._wait_after_rests()
+        elif self.roster.rests < rests:
+            self.waiting = min(self.waiting, policy.wait_after(self.setbacks))
         return result
+
+    def _wait_after_rests(self) -> None:
+        longest = max(policy.LONGEST_WAIT, self.budget.longest_wait())
+        self.waiting = max(self.waiting, policy.wait_after_rests(self.roster.rests, longest))
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -182,10 +187,6 @@ class CompiledFunction:
     def is_refused(self) -> bool:
         """Whether no more conversions are tried."""
         return self.final and self.verdict is not None
-
-    def pending(self) -> tuple[float, float] | None:
-        """The seconds that calls have taken, and must have taken, while the next conversion waits for that."""
-        return self.budget.pending(self.roster.hits())
 
     def _waits(self) -> bool:
         """Whether this call runs eagerly before the next conversion is tried; some of the next calls may, too."""
@@ -355,6 +356,7 @@ class CompiledFunction:
                     self._set_back()
             self.verdict, self.skip = None, 0
             self.roster.add(variant)
+            self._wait_after_rests()  # whether this one is of use is seen before the next is made
             # a new kind of input is looked at once before it is converted
             self._profiles_due = 0 if self.options.strict else 1
 
@@ -410,11 +412,8 @@ class CompiledFunction:
             self._warn(verdict)
 
     def _warn(self, verdict: Diagnostic) -> None:
-        if verdict.code == faults.OWN_FAULT:
-            text = f"janusc: {self.name} {verdict.effect}. {verdict.message}: {verdict.hint}"
-        else:
-            text = f"janusc: {self.name} runs without graphs.\n{verdict}"
         place = self.span or Span("<unknown>", 1)
+        text = faults.announced(self.name, verdict)
         warnings.warn_explicit(text, JanusWarning, place.filename, place.line, self.module or "<unknown>")
 
     # ---- what the specialisations report

@@ -38,3 +38,10 @@ def fault_of(error: Exception) -> Diagnostic:
     """What is said of an error that is no refusal."""
     hint = "please report this, with what janus.explain() prints for it"
     return Diagnostic(OWN_FAULT, f"a fault of janusc's own ({reason(error)})", hint=hint)
+
+
+def announced(name: str, verdict: Diagnostic) -> str:
+    """The text of the warning that a function runs eagerly."""
+    if verdict.code == OWN_FAULT:
+        return f"janusc: {name} {verdict.effect}. {verdict.message}: {verdict.hint}"
+    return f"janusc: {name} runs without graphs.\n{verdict}"

@@ -56,7 +56,7 @@ def least_used(uses: Sequence[int]) -> int:
 
 def wait_after_rests(rests: int, longest: int) -> int:
     """The calls before the next conversion, after so many times that specialisations had to rest."""
-    return min(LONGEST_WAIT << 2 * min(rests - 1, 16), longest)
+    return min(LONGEST_WAIT << 2 * min(rests - 1, 16), longest) if rests > 0 else 0
 
 
 def is_worth_asking(taken: int, missed: int, price: float, each: float) -> bool:

@@ -148,7 +148,7 @@ def _condition(state: CompiledFunction) -> str:
         return "runs in graphs where one fits; no more are made, for the reason below"
     if state.verdict is not None:
         return "runs eagerly, for the reason below"
-    pending = state.pending()
+    pending = state.budget.pending(state.roster.hits())
     waits = (
         ""
         if pending is None

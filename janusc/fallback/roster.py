@@ -26,7 +26,7 @@ class Roster:
     """The specialisations that are asked (``variants``) and those that rest (``resting``), with counters of them all.
 
     ``misses``     calls for which there were specialisations to ask, of which none fitted
-    ``rests``      how often one had to rest that never was of use, since all of them were of use together
+    ``rests``      how often one had to rest that never was of use, since those reviewed were last found to be of use
     ``crowded``    so many are asked that whom a call is for decides which is first
     """
 
@@ -132,7 +132,7 @@ class Roster:
         kwargs: Mapping[str, Any],
         each: float,
     ) -> Any:
-        idle, late = [], 0
+        idle = []
         for variant in due:
             price = float("inf")
             for _ in range(_TIMINGS if each else 0):
@@ -142,7 +142,6 @@ class Roster:
                 if result is not MISS:
                     return result  # what the guards read was changed meanwhile
             taken, missed = variant.hits - variant.reviewed[0], self.misses - variant.reviewed[1]
-            late += taken
             if not policy.is_worth_asking(taken, missed, price, each):
                 idle.append(variant)
             variant.credit = 0
@@ -151,8 +150,10 @@ class Roster:
             if idle:
                 resting = tuple(v for v in self.variants if v in idle)
                 self._keep(tuple(v for v in self.variants if v not in idle), resting + self.resting)
-                self.rests += any(variant.hits < policy.REVIEW for variant in idle)  # else all were of use for a time
-            elif late > policy.REVIEW:
+                self.rests += any(v.hits < policy.REVIEW and not v.rested for v in idle)  # else they were of use once
+                for variant in idle:
+                    variant.rested = True
+            else:
                 self.rests = 0
         return MISS
 

@@ -43,16 +43,17 @@ class Variant:
     """A specialisation with its counters; ``hits`` counts the calls it took, also those it had to finish eagerly.
 
     ``credit``: the calls that it took lately where others were to be asked first, or while it rested.
+    ``rested``: it was found not to be worth asking once.
     ``reviewed``: its hits, and the calls that no specialisation took, when it was last seen to be worth asking.
     """
 
-    __slots__ = ("_marked", "_owner", "credit", "fallbacks", "hits", "made", "number", "reviewed", "run")
+    __slots__ = ("_marked", "_owner", "credit", "fallbacks", "hits", "made", "number", "rested", "reviewed", "run")
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
         self._marked = 0
         self.hits = self.credit = self.fallbacks = self.number = 0
-        self.reviewed = 0, 0
+        self.reviewed, self.rested = (0, 0), False
         self.run: Callable[..., Any] = _missing
         self.made: Specialisation | None = None
 

@@ -31,7 +31,7 @@ def test_the_kind_of_a_site_is_not_looked_for_in_the_name_of_its_function():
 
 
 def test_waits_after_rests_go_up_to_the_price_of_a_conversion():
-    assert [policy.wait_after_rests(n, 10**6) for n in (1, 2, 3)] == [4096, 4 * 4096, 16 * 4096]
+    assert [policy.wait_after_rests(n, 10**6) for n in range(4)] == [0, 4096, 4 * 4096, 16 * 4096]
     assert policy.wait_after_rests(10**4, 10**6) == 10**6
 
 

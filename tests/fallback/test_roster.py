@@ -153,6 +153,19 @@ def test_one_function_is_not_asked_for_whom_its_calls_are() -> None:
     assert len(state.variants) == 6 and not state.roster.crowded
 
 
+def test_when_the_inputs_are_of_few_new_kinds_each_has_a_graph_soon() -> None:
+    kinds = Kinds()
+    f, state = wrap(kinds)
+    call(f, of_many_kinds(30_000))
+    asked = len(kinds.fake.asked)
+    state.setbacks = 0  # those of evictions wait, too
+    call(f, [40 + x % 3 for x in range(state.waiting + 2000)])
+    assert len(kinds.fake.asked) == asked + 3 and state.roster.rests == 0
+    before = graph_calls(state)
+    call(f, [40, 41, 42] * 100)
+    assert graph_calls(state) == before + 300
+
+
 def test_what_rests_is_said_with_when_it_is_asked_again() -> None:
     kinds = Kinds()
     f, state = wrap(kinds)
@@ -298,7 +311,9 @@ def test_room_is_made_by_those_that_rest() -> None:
     call(f, [1] * 3000)
     assert state.roster.resting
     state.waiting = state.skip = 0
-    call(f, [1, 1, 2, 2])
+    call(f, [1, 1])
+    state.waiting = state.skip = 0
+    call(f, [2, 2])
     assert [len(state.variants), len(state.roster.resting)] == [2, 0] and state.evictions == 1
 
 
