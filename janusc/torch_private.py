@@ -6,6 +6,7 @@ Where a feature is missing, the answer is the cautious one.
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -240,3 +241,20 @@ NAMED_FOR_PROFILER = "_zero_grad_profile_name"
 
 SCHEDULED = "_opt_called"
 """The attribute that a scheduler's wrapper around ``step`` sets at each call."""
+
+
+def has_gradient_hooks(leaf: torch.Tensor) -> bool:
+    """Whether something of the user's is called when the gradient of a leaf arrives, or has been added to it."""
+    return bool(leaf._backward_hooks or getattr(leaf, "_post_accumulate_grad_hooks", None))
+
+
+_engine: Any = getattr(getattr(torch.autograd, "Variable", None), "_execution_engine", None)
+run_engine: Callable[..., Any] | None = getattr(_engine, "run_backward", None)
+"""What ``torch.autograd.backward`` ends in: autograd's engine."""
+
+_graph_log: Any = getattr(torch.autograd.graph, "log", None)
+
+
+def logs_backward() -> bool:
+    """Whether autograd writes each node of a backward pass to its log."""
+    return _graph_log is None or _graph_log.isEnabledFor(logging.DEBUG)

@@ -87,7 +87,7 @@ def symbolic_attribute(lo: Lowering, owner: Sym, name: str) -> Any:
             # in a loop sizes may change from turn to turn; the number of dimensions and the dtype seldom do
             stable = name in ("dtype", "ndim", "itemsize") or (name == "shape" and lo.loop_depth == 0)
             return emit(lo, ops.ATTRIBUTE, name, (owner.value,), sample, stable=stable, fresh=owner.fresh)
-        if torch_table.is_tensor_method(name) or name == "requires_grad_":
+        if torch_table.is_tensor_method(name) or name in ("requires_grad_", "backward"):
             return MethodV(owner, name)
         raise lo.refuse(codes.ATTRIBUTE, f"tensor attribute {name}")
     if owner.pytype is not None and (owner.pytype in HOST_VALUES or owner.pytype in (list, dict, tuple, *CONTAINERS)):

@@ -1,4 +1,4 @@
-"""Differentiation inside a graph: ``torch.autograd.grad``, and tensors that begin to require a gradient.
+"""Differentiation inside a graph: ``torch.autograd.grad``, ``backward``, and tensors that begin to require a gradient.
 
 To differentiate runs the hooks of every tensor on the way, and uses up what the way has saved. Neither could be rolled
 back; so it stands in a graph only where the ways begin at leaves without hooks, which are guarded to be that.
@@ -7,13 +7,15 @@ back; so it stands in a graph only where the ways begin at leaves without hooks,
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import Any
 
+import gast
 import torch
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, IterableV, Known, ListV, Live, Sym, TupleV
-from janusc.lowering.ir import Arg, Value
+from janusc.lowering.ir import Arg, Const, Tup, Value
 from janusc.lowering.iterate import item_sample, static_items
 from janusc.lowering.lowering import Lowering, Unconvertible
 from janusc.lowering.mutation import check_layers
@@ -21,7 +23,8 @@ from janusc.lowering.operands import arg, sym
 from janusc.types import ANY, HostType, TensorType
 
 _SIGNATURE = inspect.signature(torch.autograd.grad)
-_WITHOUT_READING = frozenset({"save", "set.attr", "write.attr", "write.item", "write.cell", "assert"})
+_ZERO_GRAD = inspect.signature(torch.optim.Optimizer.zero_grad)
+_WITHOUT_READING = frozenset({"zero_grad", "save", "set.attr", "write.attr", "write.item", "write.cell", "assert"})
 
 
 def call_grad(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -41,6 +44,41 @@ def call_grad(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
     (value,) = lo.builder.emit(ops.TORCH_WRITE, "torch.autograd.grad", given, named, (ANY,), lo.span())
     create, unused = (flags.get(name, Known(False)).value for name in ("create_graph", "allow_unused"))
     return gradients(lo, value, tensors["inputs"], bool(create), bool(unused))
+
+
+def call_backward(lo: Lowering, loss: Sym, args: list[Any], kwargs: dict[str, Any]) -> Known:
+    """``loss.backward()`` of a tensor that was computed in this segment; from what leaves is known at its end."""
+    flags = {k: v.value for k, v in kwargs.items() if isinstance(v, Known) and type(v.value) is bool}
+    if args or len(flags) < len(kwargs) or not flags.keys() <= {"retain_graph"}:
+        raise _on_its_own(lo, "Tensor.backward with arguments")
+    if not lo.builder.top_level or not lo.grad:
+        raise _on_its_own(lo, "Tensor.backward in a loop or branch of a graph, or under no_grad")
+    check_layers(lo)
+    lo.differentiates.append(lo.statement)
+    named = tuple((k, Const(v)) for k, v in flags.items())
+    lo.builder.emit(ops.BACKWARD, "", (loss.value, Tup(())), named, (), lo.span())
+    return Known(None)
+
+
+def _on_its_own(lo: Lowering, what: str) -> Unconvertible:
+    error = lo.refuse_call(codes.METHOD, what)
+    error.may_enter = True
+    return error
+
+
+def call_zero_grad(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Known:
+    """``Optimizer.zero_grad``, of an optimizer that was there before."""
+    try:
+        given = _ZERO_GRAD.bind(*args, **kwargs)
+    except TypeError:
+        raise lo.refuse(codes.RAISES, "TypeError: zero_grad gets other arguments") from None
+    given.apply_defaults()
+    optimizer, to_none = given.arguments["self"], given.arguments["set_to_none"]
+    flag = to_none.value if isinstance(to_none, Known) else to_none
+    if not isinstance(optimizer, Live) or type(flag) is not bool or not lo.builder.top_level:
+        raise lo.refuse_call(codes.OPAQUE_CALL, "zero_grad of an optimizer, or with a flag, that varies")
+    lo.builder.emit(ops.ZERO_GRAD, "", (optimizer.value, Const(flag)), (), (), lo.span())
+    return Known(None)
 
 
 def as_tensors(lo: Lowering, value: Any) -> Any:
@@ -98,12 +136,18 @@ def check_sources(lo: Lowering, outputs: tuple[Arg, ...]) -> None:
         raise refuse(lo, "a gradient is taken through history from outside, or through a hook")
     if tensors:
         lo.check("leaves", tuple(tensors), "leaves without hooks", lo.span())
+    for index, node in enumerate(region.nodes):
+        if node.op is ops.BACKWARD:
+            region.nodes[index] = replace(node, args=(node.args[0], Tup(tuple(tensors))))
 
 
 def refuse(lo: Lowering, message: str) -> Unconvertible:
     """The statements that differentiate run as they are."""
     error = lo.refuse(codes.HISTORY, message, node=lo.differentiates[-1])
     error.culprits = list(lo.differentiates)
+    for statement in error.culprits:
+        if isinstance(statement, gast.Expr) and isinstance(statement.value, gast.Call):
+            statement.value._jc_enter = True  # something else may be called in its place
     return error
 
 

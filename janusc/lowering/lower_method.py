@@ -14,7 +14,7 @@ from janusc.lowering.containers import METHODS
 from janusc.lowering.ir import Op
 from janusc.lowering.keys import check_key
 from janusc.lowering.kinds import by_kind, classes_met, has_kinds, several_of
-from janusc.lowering.lower_autograd import require_gradient
+from janusc.lowering.lower_autograd import call_backward, require_gradient
 from janusc.lowering.lower_container import container_method
 from janusc.lowering.lower_expr import literal_key
 from janusc.lowering.lower_operator import compares_plainly, get_item, is_mutated, refuse_deciding_keys
@@ -71,6 +71,8 @@ def call_method(lo: Lowering, owner: Any, name: str, args: list[Any], kwargs: di
 def tensor_method(lo: Lowering, owner: Sym, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if name == "requires_grad_" and not kwargs:
         return require_gradient(lo, owner, args)
+    if name == "backward":
+        return call_backward(lo, owner, args, kwargs)
     if name in torch_table.HOST_METHODS or not torch_table.is_tensor_method(name):
         raise lo.refuse_call(codes.METHOD, f"Tensor.{name}")
     operands = [owner, *args]

@@ -9,6 +9,7 @@ Never:     swallows an error: what the segment did is undone (state, random gene
 Files in reading order:
     writer       lines of source, names of values, objects under readable names
     predicates   asserts as inline expressions
+    gradients    gradients of leaves dropped and computed, with what a rollback needs
     numbers      numbers beside tensors, made tensors beforehand
     truths       comparisons of which only the truth is asked
     forms        how each op is written, without control flow

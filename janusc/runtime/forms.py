@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from janusc.lowering.ir import Arg, Const, Node, Slc, Tup, Value
 from janusc.registry import Registry
-from janusc.runtime import numbers, rng, transaction
+from janusc.runtime import gradients, numbers, rng, transaction
 from janusc.runtime.predicates import violation
 from janusc.runtime.transaction import Deopt
 from janusc.runtime.truths import TRUTHS
@@ -276,6 +276,13 @@ def write_save(writer: Writer, node: Node) -> None:
     function = transaction.SAVES[node.target]
     name = writer.runtime(f"_jc_{function.__name__}", function)
     writer.line(f"{name}(_jc_undo, {writer.call(node.args, ())})", node.span)
+
+
+@form("zero_grad", "backward")
+def write_gradients(writer: Writer, node: Node) -> None:
+    """``_jc_zero_grad(_jc_undo, v1, True)``, ``_jc_backward(_jc_undo, v2, (v3, v4))``"""
+    name = writer.runtime(f"_jc_{node.op.name}", getattr(gradients, node.op.name))
+    writer.line(f"{name}(_jc_undo, {writer.call(node.args, node.kwargs)})", node.span)
 
 
 @form("print")

@@ -38,7 +38,7 @@ from janusc.lowering.ir import (
     end_of,
 )
 from janusc.registry import Registry
-from janusc.runtime import recovery, rng, transaction
+from janusc.runtime import gradients, recovery, rng, transaction
 from janusc.runtime.predicates import is_container
 from janusc.runtime.recovery import Listener
 from janusc.runtime.transaction import Deopt, UndoLog
@@ -354,6 +354,11 @@ def _write_cell(machine: Machine, node: Node, env: dict[Value, Any]) -> None:
 @meaning("save")
 def _save(machine: Machine, node: Node, env: dict[Value, Any]) -> None:
     transaction.SAVES[node.target](machine.undo, *machine.args(node, env))
+
+
+@meaning("zero_grad", "backward")
+def _gradients(machine: Machine, node: Node, env: dict[Value, Any]) -> None:
+    getattr(gradients, node.op.name)(machine.undo, *machine.args(node, env), **machine.kwargs(node, env))
 
 
 @meaning("print")

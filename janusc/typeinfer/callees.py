@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import random
 import sys
@@ -65,15 +66,26 @@ def is_inlined(function: types.FunctionType) -> bool:
 
 
 _EQUIVALENT_IN = ("torch.optim.", "torch.nn.utils.clip_grad")
+_BACKWARD = torch.Tensor.backward
 _WITH_EQUIVALENT = frozenset({"step", "zero_grad", "clip_grad_norm_", "clip_grad_value_"})
 
 
 def may_have_equivalent(function: types.FunctionType) -> bool:
     """Whether a function is one of those around a backward pass that ordinary Python may call in another form."""
+    if function is _BACKWARD:
+        return is_torch_code(function.__code__)
     module = function.__module__ or ""
     if not module.startswith(_EQUIVALENT_IN) or module.endswith(".lr_scheduler"):
         return False
     return function.__name__ in _WITH_EQUIVALENT and is_torch_code(function.__code__)
+
+
+_ZERO_GRAD = inspect.unwrap(torch.optim.Optimizer.zero_grad)
+
+
+def is_zero_grad(function: types.FunctionType) -> bool:
+    """Whether a function is the ``zero_grad`` of torch's optimizers, in what torch has wrapped around it."""
+    return function.__name__ == "zero_grad" and inspect.unwrap(function) is _ZERO_GRAD and may_have_equivalent(function)
 
 
 PYTHON_RANDOM: tuple[Any, ...] = (

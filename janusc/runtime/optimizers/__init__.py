@@ -16,6 +16,7 @@ Files in reading order:
     steps        how a step is prepared, and then made
     sgd          SGD
     adam         Adam and AdamW
+    backwards    the backward pass from a loss
     gradients    gradients dropped or set to zero
     lookup       from what is about to be called to what to call instead
 """

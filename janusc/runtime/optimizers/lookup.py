@@ -13,7 +13,7 @@ import torch
 from torch.optim import lr_scheduler
 
 from janusc import torch_private
-from janusc.runtime.optimizers import adam, gradients, sgd  # noqa: F401  # each fills the table
+from janusc.runtime.optimizers import adam, backwards, gradients, sgd  # noqa: F401  # each fills the table
 from janusc.runtime.optimizers.equivalents import EQUIVALENTS, Equivalent
 
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
@@ -44,7 +44,7 @@ def _outermost_codes() -> Iterator[CodeType]:
     for code in _codes_in(torch.optim.Optimizer.profile_hook_step.__code__):
         if "func" in code.co_freevars:
             yield code
-    for function in (torch.optim.Optimizer.zero_grad, torch.nn.utils.clip_grad_norm_):
+    for function in (torch.optim.Optimizer.zero_grad, torch.nn.utils.clip_grad_norm_, torch.Tensor.backward):
         if isinstance(function, FunctionType):  # not replaced by something else
             yield function.__code__
 

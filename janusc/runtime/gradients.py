@@ -1,0 +1,51 @@
+"""Gradients of leaves, changed inside a transaction: what they were is kept before, and given back where it fails.
+
+Comes in: the undo log, and the optimizer or loss whose method is meant. Goes out: what that method leaves behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+
+from janusc import torch_private
+from janusc.runtime.optimizers import backwards, gradients
+from janusc.runtime.transaction import Deopt, UndoLog, save_tensor
+
+_BACKWARD = torch.Tensor.backward
+
+
+def _restore(held: Sequence[tuple[torch.Tensor, torch.Tensor | None]]) -> None:
+    for leaf, gradient in held:
+        leaf.grad = gradient
+
+
+def _keep(undo: UndoLog, leaves: Iterable[torch.Tensor], contents: bool) -> None:
+    """Keep which tensors the gradients are, and what is in them; a gradient with a history of its own is left to eager."""
+    held = [(leaf, leaf.grad) for leaf in leaves]
+    for _, gradient in held:
+        if gradient is not None and contents:
+            if gradient.requires_grad:
+                raise Deopt(None)
+            save_tensor(undo, gradient)
+    undo.append((_restore, (held,)))
+
+
+def zero_grad(undo: UndoLog, optimizer: Any, to_none: bool) -> None:
+    """``optimizer.zero_grad(to_none)``."""
+    _keep(undo, [p for group in optimizer.param_groups for p in group["params"]], not to_none)
+    gradients.zero_grad(optimizer.zero_grad, optimizer, to_none)
+
+
+def backward(undo: UndoLog, loss: torch.Tensor, leaves: Sequence[torch.Tensor], **flags: bool) -> None:
+    """``loss.backward()``, which is known to end at these leaves; of their hooks nothing could be taken back."""
+    leaves = [leaf for leaf in leaves if leaf.requires_grad]
+    if any(map(torch_private.has_gradient_hooks, leaves)):
+        raise Deopt(None)
+    _keep(undo, leaves, True)
+    if torch.Tensor.backward is _BACKWARD:
+        backwards.backward(loss.backward, loss, **flags)
+    else:
+        loss.backward(**flags)
