@@ -63,7 +63,9 @@ WRITE_ATTR = _op("write.attr", Effect.WRITE, "setattr(args[0], target, args[1])"
 WRITE_ITEM = _op("write.item", Effect.WRITE, "args[0][args[1]] = args[2], at commit; for globals too")
 WRITE_CELL = _op("write.cell", Effect.WRITE, "args[0].cell_contents = args[1]")
 DELETE_ATTR = _op("delete.attr", Effect.WRITE, "delattr(args[0], target)")
-ZERO_GRAD = _op("zero_grad", Effect.WRITE, "args[0], an optimizer, drops its gradients, or zeroes them if args[1] is False")
+ZERO_GRAD = _op(
+    "zero_grad", Effect.WRITE, "args[0], an optimizer, drops its gradients, or zeroes them if args[1] is False"
+)
 BACKWARD = _op("backward", Effect.WRITE, "args[0].backward(), for the leaves in the Tup args[1]")
 SAVE = _op(
     "save",

@@ -6,7 +6,7 @@ Comes in: the undo log, and the optimizer or loss whose method is meant. Goes ou
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -14,7 +14,7 @@ from janusc import torch_private
 from janusc.runtime.optimizers import backwards, gradients
 from janusc.runtime.transaction import Deopt, UndoLog, save_tensor
 
-_BACKWARD = torch.Tensor.backward
+_BACKWARD: Any = torch.Tensor.backward
 
 
 def _restore(held: Sequence[tuple[torch.Tensor, torch.Tensor | None]]) -> None:
@@ -23,7 +23,7 @@ def _restore(held: Sequence[tuple[torch.Tensor, torch.Tensor | None]]) -> None:
 
 
 def _keep(undo: UndoLog, leaves: Iterable[torch.Tensor], contents: bool) -> None:
-    """Keep which tensors the gradients are, and what is in them; a gradient with a history of its own is left to eager."""
+    """Keep which tensors the gradients are, and what is in them; one that has a history itself is left to eager."""
     held = [(leaf, leaf.grad) for leaf in leaves]
     for _, gradient in held:
         if gradient is not None and contents:
@@ -45,7 +45,8 @@ def backward(undo: UndoLog, loss: torch.Tensor, leaves: Sequence[torch.Tensor], 
     if any(map(torch_private.has_gradient_hooks, leaves)):
         raise Deopt(None)
     _keep(undo, leaves, True)
+    original = cast(Any, loss).backward
     if torch.Tensor.backward is _BACKWARD:
-        backwards.backward(loss.backward, loss, **flags)
+        backwards.backward(original, loss, **flags)
     else:
-        loss.backward(**flags)
+        original(**flags)

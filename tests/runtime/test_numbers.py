@@ -63,7 +63,7 @@ COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, 
 @pytest.mark.parametrize("compare", COMPARISONS)
 def test_torch_compares_the_same_with_the_tensor(compare, dtype):
     for number in NUMBERS:
-        prepared = numbers._tensors(repr(number))(dtype, None)
+        prepared = numbers.tensors(repr(number))(dtype, None)
         near = torch.tensor([number, 0.0, -0.0, float("nan"), float("inf"), float("-inf"), 1e-45], dtype=dtype)
         near = torch.cat([near, near.nextafter(near + 1), near.nextafter(near - 1)])
         for x in (near, near[0], near[:0], near.repeat(7, 3).t()[::2], near.clone().requires_grad_()):
