@@ -16,7 +16,10 @@ Files in reading order:
     steps        how a step is prepared, and then made
     sgd          SGD
     adam         Adam and AdamW
+    rmsprop      RMSprop
+    adagrad      Adagrad
     backwards    the backward pass from a loss
     gradients    gradients dropped or set to zero
+    clipping     gradients clipped
     lookup       from what is about to be called to what to call instead
 """

@@ -22,6 +22,7 @@ _LARGEST = 2**15
 _PLAIN = frozenset({Tensor, torch.nn.Parameter})
 _DTYPES = frozenset({torch.float32, torch.float64})
 _FACTS = operator.attrgetter("shape", "dtype", "is_cpu")  # the layout is strided where a tensor has a storage
+_KIND = operator.attrgetter("dtype", "is_cpu")
 _IS_LEAF, _GRADIENT = operator.attrgetter("is_leaf"), operator.attrgetter("grad")
 _VERSION = operator.attrgetter("_version")
 _SCALAR = torch.Size(())
@@ -65,6 +66,17 @@ _IS_DICT = frozenset({dict})
 def are_plain_leaves(parameters: Sequence[Tensor]) -> bool:
     """Whether the gradients of parameters can be read unseen: of others that may be a call, or give a warning."""
     return _PLAIN.issuperset(map(type, parameters)) and all(map(_IS_LEAF, parameters))
+
+
+def plain_gradients(parameters: Sequence[Any]) -> list[Tensor] | None:
+    """The gradients there are; None where there is none, or some are not plain, or of several dtypes."""
+    if not are_plain_leaves(parameters):
+        return None
+    gradients = [gradient for gradient in map(_GRADIENT, parameters) if gradient is not None]
+    if set(map(type, gradients)) != {Tensor}:
+        return None
+    dtype = gradients[0].dtype
+    return gradients if dtype in _DTYPES and set(map(_KIND, gradients)) == {(dtype, True)} else None
 
 
 def _parts(parameters: Sequence[Tensor]) -> Iterator[slice]:

@@ -8,11 +8,13 @@ from typing import Any
 import torch
 
 from janusc import torch_private
+from janusc.frames import uncounted
 from janusc.runtime.optimizers import conditions
 from janusc.runtime.optimizers.batches import are_plain_leaves
 from janusc.runtime.optimizers.equivalents import register
 
 
+@uncounted
 def zero_grad(original: Callable[..., Any], optimizer: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Equivalent of ``Optimizer.zero_grad``: the same calls, but for the record that only a profiler reads."""
     to_none = _to_none(args, kwargs)

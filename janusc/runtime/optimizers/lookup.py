@@ -13,7 +13,8 @@ import torch
 from torch.optim import lr_scheduler
 
 from janusc import torch_private
-from janusc.runtime.optimizers import adam, backwards, gradients, sgd  # noqa: F401  # each fills the table
+from janusc.frames import uncounted
+from janusc.runtime.optimizers import adagrad, adam, backwards, clipping, gradients, rmsprop, sgd  # noqa: F401
 from janusc.runtime.optimizers.equivalents import EQUIVALENTS, Equivalent
 
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
@@ -44,7 +45,8 @@ def _outermost_codes() -> Iterator[CodeType]:
     for code in _codes_in(torch.optim.Optimizer.profile_hook_step.__code__):
         if "func" in code.co_freevars:
             yield code
-    for function in (torch.optim.Optimizer.zero_grad, torch.nn.utils.clip_grad_norm_, torch.Tensor.backward):
+    clips = torch.nn.utils.clip_grad_norm_, torch.nn.utils.clip_grad_value_
+    for function in (torch.optim.Optimizer.zero_grad, torch.Tensor.backward, *clips):
         if isinstance(function, FunctionType):  # not replaced by something else
             yield function.__code__
 
@@ -97,6 +99,7 @@ def _scheduled(callee: Any, function: FunctionType) -> Any:
     return callee if equivalent is None else functools.partial(_call_scheduled, equivalent, callee, optimizer)
 
 
+@uncounted
 def _call_scheduled(
     equivalent: Equivalent, original: Callable[..., Any], optimizer: Any, /, *args: Any, **kwargs: Any
 ) -> Any:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from janusc import torch_private
+from janusc.frames import uncounted
 from janusc.interrupts import is_interrupt
 from janusc.runtime import numbers
 from janusc.runtime.optimizers import batches, conditions
@@ -45,6 +46,7 @@ class Family:
     captures: bool
 
 
+@uncounted
 def equivalent(family: Family) -> Equivalent:
     """The equivalent of the ``step`` of a family."""
     set_grad = torch_private.set_grad_enabled

@@ -9,6 +9,7 @@ import weakref
 
 import pytest
 import torch
+from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from twins import FAMILIES, Twins, bits, entered, is_equivalent, outcome, plain, seen
 
@@ -16,7 +17,7 @@ from janusc.fallback.callees import Callees
 from janusc.options import Options
 from janusc.runtime.optimizers.equivalents import EQUIVALENTS
 
-FUNCTIONS = [torch.optim.SGD.step, torch.optim.Adam.step, torch.optim.Optimizer.zero_grad]
+FUNCTIONS = [*{cls.step for cls in FAMILIES}, torch.optim.Optimizer.zero_grad, nn.utils.clip_grad_norm_]
 
 
 def parameters():

@@ -5,9 +5,13 @@ import types
 
 import torch
 
-from janusc.runtime.optimizers import adam, lookup, sgd, steps
+from janusc.runtime.optimizers import adagrad, adam, lookup, rmsprop, sgd, steps
 
-FAMILIES = {torch.optim.SGD: sgd.SGD, torch.optim.Adam: adam.ADAM, torch.optim.AdamW: adam.ADAM}
+FAMILIES = {
+    cls: family
+    for family in (sgd.SGD, adam.ADAM, rmsprop.RMSPROP, adagrad.ADAGRAD)
+    for cls in sorted(family.classes, key=lambda cls: cls.__name__)
+}
 
 
 def entered(callee):

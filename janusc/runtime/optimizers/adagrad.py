@@ -1,0 +1,49 @@
+"""Adagrad."""
+
+from __future__ import annotations
+
+import torch
+
+from janusc.runtime.optimizers.batches import Batch, counted, dtype_of
+from janusc.runtime.optimizers.equivalents import register
+from janusc.runtime.optimizers.steps import FOREACH, Family, Update, beside, equivalent, fit
+
+
+def prepare(batch: Batch) -> Update | None:
+    """The update of a batch; None where something is not as torch makes it."""
+    options, parameters, gradients, states = batch
+    lr, slowing, decay, eps = (options[k] for k in ("lr", "lr_decay", "weight_decay", "eps"))
+    maximize = options["maximize"]
+    if not fit(lr, slowing, decay, eps):
+        return None
+    steps, sums = [state["step"] for state in states], [state["sum"] for state in states]
+    counts, dtype = counted(steps), dtype_of(batch, sums)
+    if counts is None or dtype is None:
+        return None
+    rates = {n: -(lr / (1 + (n - 1) * slowing)) for n in set(counts)}
+    if not fit(*rates.values()):
+        return None
+    sizes = [rates[n] for n in counts]
+    one, small = beside(steps[0].dtype, 1), beside(dtype, eps)
+    count = len(parameters)
+
+    def make() -> None:
+        changes = FOREACH["neg"](gradients) if maximize else gradients
+        FOREACH["add_"](steps, [one] * count)
+        if decay != 0:
+            changes = FOREACH["add"](changes, parameters, alpha=decay)
+        FOREACH["addcmul_"](sums, changes, changes, 1)
+        divisors = FOREACH["sqrt"](sums)
+        FOREACH["add_"](divisors, [small] * count)
+        FOREACH["addcdiv_"](parameters, changes, divisors, sizes)
+
+    return Update(make, [*parameters, *steps, *sums])
+
+
+ADAGRAD = Family(
+    classes=frozenset({torch.optim.Adagrad}),
+    prepare=prepare,
+    needs_state=lambda options: True,
+    captures=False,
+)
+register(torch.optim.Adagrad.step, equivalent(ADAGRAD))
