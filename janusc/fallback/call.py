@@ -171,12 +171,15 @@ class CompiledFunction:
         if self.roster.rests > rests:
             self._wait_after_rests()
         elif self.roster.rests < rests:
-            self.waiting = min(self.waiting, policy.wait_after(self.setbacks))
+            self.waiting = min(self.waiting, policy.wait_after(self.setbacks, self._longest_wait))
         return result
 
+    @property
+    def _longest_wait(self) -> int:
+        return max(policy.LONGEST_WAIT, self.budget.longest_wait())
+
     def _wait_after_rests(self) -> None:
-        longest = max(policy.LONGEST_WAIT, self.budget.longest_wait())
-        self.waiting = max(self.waiting, policy.wait_after_rests(self.roster.rests, longest))
+        self.waiting = max(self.waiting, policy.wait_after_rests(self.roster.rests, self._longest_wait))
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -489,7 +492,7 @@ class CompiledFunction:
 
     def _set_back(self) -> None:
         self.setbacks += 1
-        self.waiting = policy.wait_after(self.setbacks)
+        self.waiting = policy.wait_after(self.setbacks, self._longest_wait)
 
     def _forbid(self, reason: Diagnostic | str) -> None:
         if self.options.strict:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 LONGEST_WAIT = 4096
-HITS_TO_FRONT = 8
-"""Hits out of order after which a specialisation is tried first: rarely enough that alternating inputs cost nothing."""
+"""Calls between two conversions of no use, where it is not known how many of them such a conversion is worth."""
+
+HITS_TO_FRONT = 4
+"""Hits out of order after which a specialisation is tried first: soon enough for runs of twenty calls of one kind, and
+rarely enough for kinds in turn, which the one that was last tried first would make read all guards each time."""
 
 PROFILED = 3
 """Calls that are profiled before the first conversion, where the user names no other number."""
@@ -44,9 +47,9 @@ NEGLIGIBLE = 1e-3
 """The share of a call's seconds that nobody needs to think about."""
 
 
-def wait_after(setbacks: int) -> int:
+def wait_after(setbacks: int, longest: int = LONGEST_WAIT) -> int:
     """The eager calls before the next conversion: doubled with each setback, but never for ever."""
-    return min(2**setbacks, LONGEST_WAIT) if setbacks > 0 else 0
+    return min(1 << min(setbacks, 62), longest) if setbacks > 0 else 0
 
 
 def least_used(uses: Sequence[int]) -> int:

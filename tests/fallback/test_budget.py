@@ -9,9 +9,12 @@ import torch
 from processes import in_child
 
 import janusc as janus
+from janusc.diagnostics import Diagnostic, JanusWarning, Refusal
 from janusc.fallback import budget as budgets
-from janusc.fallback import cache
+from janusc.fallback import cache, policy
+from janusc.fallback import call as calls
 from janusc.fallback.budget import SHARE, Budget
+from janusc.options import make_options
 
 
 class Clock:
@@ -122,6 +125,28 @@ def test_a_conversion_of_no_use_waits_until_it_is_a_small_share_of_the_calls(clo
     call(budget, clock, 0.001)
     budget.spend(0.25, conversions=1)
     assert budget.longest_wait() == 250 * 64
+
+
+def test_conversions_that_come_to_nothing_cost_a_small_share_of_the_calls(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "time", clock)
+    seconds, tries = 0.001, []
+
+    def step(x):
+        clock.now += seconds
+        return x + 1
+
+    def convert(*_, **__):
+        clock.now += 0.25
+        tries.append(clock.now)
+        raise Refusal(Diagnostic("JC999", "no graph for this"))
+
+    f = cache.wrap(step, make_options({}), convert)
+    with pytest.warns(JanusWarning):
+        assert [f(x) for x in range(150_000)] == [*range(1, 150_001)]
+    assert tries[-1] - tries[-2] > 0.8 * 0.25 * 64 > policy.LONGEST_WAIT * seconds
+    assert 1 < len(tries) * 0.25 < budgets.SHARE * 150_000 * seconds
 
 
 def test_by_default_most_of_the_calls_that_wait_are_not_measured() -> None:

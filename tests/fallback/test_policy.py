@@ -9,6 +9,7 @@ from janusc.fallback import places, policy
 def test_waits_double_up_to_a_limit():
     assert [policy.wait_after(n) for n in range(5)] == [0, 2, 4, 8, 16]
     assert policy.wait_after(10**4) == policy.LONGEST_WAIT
+    assert policy.wait_after(10**4, 10**6) == 10**6 and policy.wait_after(3, 10**6) == 8
 
 
 @given(st.lists(st.integers(0, 5), min_size=1))
