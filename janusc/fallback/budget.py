@@ -22,7 +22,7 @@ UNMEASURED = 2e-3
 MEASURED = 32
 """Calls that are measured before any is not."""
 
-USELESS = 1 / 64
+USELESS = 0.01
 """Of the same seconds: what conversions may cost in the long run, where those before came to be of no use."""
 
 

@@ -37,6 +37,9 @@ that none takes, and with how much it returns: soon, if it takes more than a fif
 FEWEST = 1 / 16
 """Calls taken for each that was not, below which a specialisation is not worth asking, where no seconds are known."""
 
+GOOD = 1 / 4
+"""Calls taken for each that was not, from which on conversions are of use again, whatever came of those before."""
+
 GAIN = 1 / 8
 """The share of a call's seconds that a specialisation may save, careful as guesses are."""
 

@@ -132,7 +132,7 @@ class Roster:
         kwargs: Mapping[str, Any],
         each: float,
     ) -> Any:
-        idle = []
+        idle, late = [], 0
         for variant in due:
             price = float("inf")
             for _ in range(_TIMINGS if each else 0):
@@ -142,6 +142,7 @@ class Roster:
                 if result is not MISS:
                     return result  # what the guards read was changed meanwhile
             taken, missed = variant.hits - variant.reviewed[0], self.misses - variant.reviewed[1]
+            late += taken
             if not policy.is_worth_asking(taken, missed, price, each):
                 idle.append(variant)
             variant.credit = 0
@@ -153,7 +154,7 @@ class Roster:
                 self.rests += any(v.hits < policy.REVIEW and not v.rested for v in idle)  # else they were of use once
                 for variant in idle:
                     variant.rested = True
-            else:
+            elif late >= policy.REVIEW * policy.GOOD:
                 self.rests = 0
         return MISS
 

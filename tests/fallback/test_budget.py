@@ -124,7 +124,7 @@ def test_a_conversion_of_no_use_waits_until_it_is_a_small_share_of_the_calls(clo
     assert budget.longest_wait() == 0
     call(budget, clock, 0.001)
     budget.spend(0.25, conversions=1)
-    assert budget.longest_wait() == 250 * 64
+    assert budget.longest_wait() == 250 * 100
 
 
 def test_conversions_that_come_to_nothing_cost_a_small_share_of_the_calls(
@@ -144,9 +144,9 @@ def test_conversions_that_come_to_nothing_cost_a_small_share_of_the_calls(
 
     f = cache.wrap(step, make_options({}), convert)
     with pytest.warns(JanusWarning):
-        assert [f(x) for x in range(150_000)] == [*range(1, 150_001)]
-    assert tries[-1] - tries[-2] > 0.8 * 0.25 * 64 > policy.LONGEST_WAIT * seconds
-    assert 1 < len(tries) * 0.25 < budgets.SHARE * 150_000 * seconds
+        assert [f(x) for x in range(250_000)] == [*range(1, 250_001)]
+    assert tries[-1] - tries[-2] > 0.8 * 0.25 * 100 > policy.LONGEST_WAIT * seconds
+    assert 1 < len(tries) * 0.25 < budgets.SHARE * 250_000 * seconds
 
 
 def test_by_default_most_of_the_calls_that_wait_are_not_measured() -> None:
