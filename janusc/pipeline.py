@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from janusc import marks
-from janusc.diagnostics import Diagnostic, silenced
+from janusc.diagnostics import Diagnostic, Refusal, silenced
 from janusc.frontend.build import DeferredTemplate
 from janusc.frontend.outline import outline
 from janusc.frontend.parse import ParsedFunction
@@ -49,10 +49,12 @@ def convert(
     *,
     listener: Any = None,
     enter: Callable[[Any], Any] | None = None,
+    idle: bool = False,
 ) -> Specialisation:
     """Convert ``function`` with the arguments of the call at hand as samples.
 
-    ``enter`` gives what to call instead of a function of the user's that ordinary Python calls.
+    ``enter`` gives what to call instead of a function that ordinary Python calls. Such calls alone are not converted,
+    unless ``idle`` asks for it.
     Runs none of the user's code and draws no random number. Raises Refusal where nothing can be converted.
     """
     started = time.perf_counter()
@@ -61,6 +63,8 @@ def convert(
     bound.apply_defaults()
     with silenced(), uncounted_warnings():
         lowered = lower(parsed, function, bound.arguments, profile, original_of, marks.is_opaque)
+    if lowered.idle is not None and not idle:
+        raise Refusal(lowered.idle)
     chain = optimise(lowered.chain, enabled=options.passes)
     hosts = {h.key: _outlined(parsed, h, enter if h.key.startswith("host") else None) for h in lowered.hosts}
     run, source = _executable(chain, parsed, function, signature, hosts, options, listener)

@@ -71,6 +71,7 @@ class Converter(Protocol):
         *,
         listener: Any,
         enter: Callable[[Any], Any],
+        idle: bool = False,
     ) -> Specialisation: ...
 
 

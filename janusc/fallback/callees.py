@@ -6,6 +6,7 @@ range. What it does beside that is converted as if the user had compiled it too,
 
 from __future__ import annotations
 
+import functools
 import inspect
 import threading
 import types
@@ -30,7 +31,7 @@ class Callees:
     """The states of such functions, by their code: closures of one code share their graphs, and none is kept alive."""
 
     def __init__(self, options: Options, convert: Converter) -> None:
-        self._options, self._convert = replace(options, strict=False), convert
+        self._options, self._convert = replace(options, strict=False), functools.partial(convert, idle=True)
         self._known: dict[int, tuple[types.CodeType, CompiledFunction | None]] = {}
         self._active = threading.local()
 

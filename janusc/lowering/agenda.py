@@ -22,11 +22,15 @@ class HostStatements:
 
 @dataclass(frozen=True)
 class Lowered:
-    """The chain, what has to be outlined for it, and why statements run on the host."""
+    """The chain, what has to be outlined for it, and why statements run on the host.
+
+    ``idle`` says why there is no tensor work in it, but only ordinary Python with calls that have equivalents.
+    """
 
     chain: Chain
     hosts: tuple[HostStatements, ...]
     notes: tuple[Diagnostic, ...]
+    idle: Diagnostic | None = None
 
 
 @dataclass(frozen=True)

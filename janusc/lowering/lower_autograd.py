@@ -56,13 +56,20 @@ def call_backward(lo: Lowering, loss: Sym, args: list[Any], kwargs: dict[str, An
     check_layers(lo)
     lo.differentiates.append(lo.statement)
     named = tuple((k, Const(v)) for k, v in flags.items())
+    _mark(lo.node)
     lo.builder.emit(ops.BACKWARD, "", (loss.value, Tup(())), named, (), lo.span())
     return Known(None)
 
 
+def _mark(node: Any) -> None:
+    """A call that has an equivalent, in case its statement does not stay in the graph."""
+    if isinstance(node, gast.Call):
+        node._jc_enter = node._jc_equivalent = True
+
+
 def _on_its_own(lo: Lowering, what: str) -> Unconvertible:
     error = lo.refuse_call(codes.METHOD, what)
-    error.may_enter = True
+    error.may_enter = error.has_equivalent = True
     return error
 
 
@@ -77,6 +84,7 @@ def call_zero_grad(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Kno
     flag = to_none.value if isinstance(to_none, Known) else to_none
     if not isinstance(optimizer, Live) or type(flag) is not bool or not lo.builder.top_level:
         raise lo.refuse_call(codes.OPAQUE_CALL, "zero_grad of an optimizer, or with a flag, that varies")
+    _mark(lo.node)
     lo.builder.emit(ops.ZERO_GRAD, "", (optimizer.value, Const(flag)), (), (), lo.span())
     return Known(None)
 

@@ -64,7 +64,7 @@ def lower_call(lo: Lowering, node: Any) -> Any:
         in_root = lo.frame.caller is None and lo.frame.parent is None
         if in_root and (error.call is None or error.call is node):
             error.call = node
-            node._jc_enter = error.may_enter  # something else may be called in its place
+            node._jc_enter, node._jc_equivalent = error.may_enter, error.has_equivalent  # what is called in its place
         raise
 
 
@@ -230,7 +230,7 @@ def _refuse_library_call(lo: Lowering, function: pytypes.FunctionType) -> Unconv
         return lo.refuse_call(codes.OPAQUE_CALL, f"a call of {name}, which is not looked into")
     why = "which is no part of a graph, but is made with less Python where nothing can tell"
     error = lo.refuse_call(codes.OPAQUE_CALL, f"a call of {name}, {why}")
-    error.may_enter = True
+    error.may_enter = error.has_equivalent = True
     return error
 
 

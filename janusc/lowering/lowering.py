@@ -49,6 +49,7 @@ class Unconvertible(Exception):
         self.diagnostic = diagnostic
         self.call = call  # the opaque call that could run on its own, in the root frame
         self.may_enter = False  # what is called may have graphs of its own, or an equivalent
+        self.has_equivalent = False  # it has: what calls it gains by that, be there graphs or not
         self.culprits: list[Any] = []  # other statements to run on the host, if not the one at hand
 
 

@@ -164,12 +164,15 @@ class Walk:
 
     def result(self) -> Lowered:
         bodies = [step.body for step in self.steps if isinstance(step, Segment)]
-        idle = not self.notes and any(hands_on_tensor(body) for body in bodies)
-        if not idle and not any(is_worth(body) for body in bodies):
+        hands_on = not self.notes and any(hands_on_tensor(body) for body in bodies)
+        idle = None
+        if not hands_on and not any(is_worth(body) for body in bodies):
             notes = self.notes or [Diagnostic(codes.NO_WORK, "there is no tensor work to convert", self.parsed.span)]
-            raise Refusal(notes[0])
+            idle = notes[0]
+            if not any(_calls_equivalents(host) for host in self.outlined):
+                raise Refusal(idle)
         chain = Chain(self.parsed.name, tuple(self.steps), self.lo.builder.objects)
-        return Lowered(chain, tuple(self.outlined), tuple(self.notes))
+        return Lowered(chain, tuple(self.outlined), tuple(self.notes), idle)
 
     # ---- segments
 
@@ -478,6 +481,10 @@ class Walk:
             live_ins.append(name)
         lo.node = None
         self.live_ins = tuple(live_ins)
+
+
+def _calls_equivalents(host: HostStatements) -> bool:
+    return any(getattr(node, "_jc_equivalent", False) for node in nodes_of(host.statements))
 
 
 def _is_bare_return(statement: Any) -> bool:

@@ -214,3 +214,56 @@ def an_error_in_the_step():
         return f(*batches(1)[0])
 
     return step, [*batches(5), spoilt, *batches(1)], optimizer
+
+
+class Trainer:
+    """Training in methods that call each other, as frameworks have it."""
+
+    def __init__(self):
+        self.model = network()
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.05)
+        self.scheduler = torch.optim.lr_scheduler.StepLR(self.optimizer, 3)
+        self.steps = 0
+
+    def loss(self, x, y):
+        return functional.mse_loss(self.model(x), y)
+
+    def optimize(self, loss):
+        self.optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 0.1)
+        self.advance()
+
+    def advance(self):
+        self.optimizer.step()
+        self.scheduler.step()
+        self.steps += 1
+
+    def step(self, x, y):
+        loss = self.loss(x, y)
+        self.optimize(loss)
+        return loss.item(), self.steps
+
+
+@program()
+def methods_that_only_optimize():
+    trainer = Trainer()
+    return trainer.step, batches(9), trainer
+
+
+@program()
+def an_update_that_takes_an_optimizer():
+    model = network()
+    fast, slow = (cls(model.parameters(), lr=0.05) for cls in (torch.optim.SGD, torch.optim.Adam))
+
+    def update(optimizer, loss, to_none=True):
+        optimizer.zero_grad(set_to_none=to_none)
+        loss.backward()
+        optimizer.step()
+        return optimizer.param_groups[0]["lr"]
+
+    def step(x, y, number):
+        loss = functional.mse_loss(model(x), y)
+        return update(fast if number % 2 else slow, loss, number % 3 == 0), loss.detach()
+
+    return step, [(*batches(1)[0], number) for number in range(10)], fast, slow

@@ -40,13 +40,15 @@ def test_a_whole_step(gathered, scheduled):
     assert "Adam.step, which is not looked into" not in text
 
 
-def test_steps_of_a_function_that_is_called(gathered):
+@pytest.mark.parametrize("works", [False, True])
+def test_steps_of_a_function_that_is_called(gathered, works):
     model = nn.Linear(3, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
     def update(loss):
-        scaled = loss * 2 + loss.square()
-        scaled.backward()
+        if works:
+            loss = loss * 2 + loss.square()
+        loss.backward()
         optimizer.step()
         optimizer.zero_grad()
 
@@ -58,4 +60,21 @@ def test_steps_of_a_function_that_is_called(gathered):
 
     for _ in range(20):
         step(torch.randn(2, 3))
-    assert optimizer in gathered
+    assert gathered
+    assert set(gathered) == {optimizer}
+
+
+def test_a_function_without_tensor_work_is_no_graph_for_its_own_sake(gathered):
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    @janus.compile(warmup=3)
+    def update():
+        optimizer.step()
+        optimizer.zero_grad()
+
+    with pytest.warns(janus.JanusWarning, match="runs without graphs"):
+        for _ in range(6):
+            update()
+    assert janus.stats(update).graphs == 0
+    assert not gathered
