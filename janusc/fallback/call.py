@@ -71,7 +71,6 @@ class Converter(Protocol):
         *,
         listener: Any,
         enter: Callable[[Any], Any],
-        idle: bool = False,
     ) -> Specialisation: ...
 
 

@@ -10,12 +10,14 @@ import functools
 import inspect
 import threading
 import types
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from janusc import marks
 from janusc.diagnostics import Refusal
 from janusc.fallback.call import CompiledFunction, Converter
+from janusc.fallback.variant import Specialisation
 from janusc.fallback.wrapper import make_wrapper
 from janusc.frames import uncounted
 from janusc.frontend import parse
@@ -30,8 +32,9 @@ _SUSPENDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENE
 class Callees:
     """The states of such functions, by their code: closures of one code share their graphs, and none is kept alive."""
 
-    def __init__(self, options: Options, convert: Converter) -> None:
-        self._options, self._convert = replace(options, strict=False), functools.partial(convert, idle=True)
+    def __init__(self, options: Options, convert: Callable[..., Specialisation]) -> None:
+        self._options = replace(options, strict=False)
+        self._convert: Converter = functools.partial(convert, idle=True)
         self._known: dict[int, tuple[types.CodeType, CompiledFunction | None]] = {}
         self._active = threading.local()
 
