@@ -38,6 +38,7 @@ bench: $(STAMP)
 	$(BIN)/python bench/overhead.py
 	$(BIN)/python bench/dynamic.py
 	$(BIN)/python bench/misses.py
+	$(BIN)/python bench/optimizers.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -6,7 +6,7 @@ import torch
 
 from janusc.runtime.optimizers.batches import Batch, counted, dtype_of
 from janusc.runtime.optimizers.equivalents import register
-from janusc.runtime.optimizers.steps import FOREACH, Family, Update, beside, equivalent, fit
+from janusc.runtime.optimizers.steps import FOREACH, Family, Update, beside, equivalent, fit, fits_now
 
 
 def prepare(batch: Batch) -> Update | None:
@@ -21,7 +21,7 @@ def prepare(batch: Batch) -> Update | None:
     if counts is None or dtype is None:
         return None
     rates = {n: -(lr / (1 + (n - 1) * slowing)) for n in set(counts)}
-    if not fit(*rates.values()):
+    if not fits_now(*rates.values()):
         return None
     sizes = [rates[n] for n in counts]
     one, small = beside(steps[0].dtype, 1), beside(dtype, eps)

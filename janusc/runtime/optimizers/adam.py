@@ -6,7 +6,7 @@ import torch
 
 from janusc.runtime.optimizers.batches import Batch, counted, dtype_of
 from janusc.runtime.optimizers.equivalents import register
-from janusc.runtime.optimizers.steps import FOREACH, Family, Update, beside, equivalent, fit, of_this_step
+from janusc.runtime.optimizers.steps import FOREACH, Family, Update, beside, equivalent, fit, fits_now, of_this_step
 
 
 def prepare(batch: Batch) -> Update | None:
@@ -25,7 +25,7 @@ def prepare(batch: Batch) -> Update | None:
     if counts is None or dtype is None:
         return None
     scales = {n: (-(lr / (1 - beta1**n)), (1 - beta2**n) ** 0.5) for n in set(counts)}
-    if not all(fit(*pair) for pair in scales.values()):
+    if not all(fits_now(*pair) for pair in scales.values()):
         return None
     sizes = [scales[n][0] for n in counts]
     roots = of_this_step(dtype, [scales[n][1] for n in counts])

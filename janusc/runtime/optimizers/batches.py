@@ -16,8 +16,8 @@ from torch import Tensor
 
 from janusc import torch_private
 
-_LARGEST = 2**15
-"""The elements of a batch of more than one parameter."""
+_LARGEST = 2**19
+"""The elements of a batch of more than one parameter: with far fewer, networks of some size gain nothing."""
 
 _PLAIN = frozenset({Tensor, torch.nn.Parameter})
 _DTYPES = frozenset({torch.float32, torch.float64})
@@ -101,8 +101,9 @@ def dtype_of(batch: Batch, *states: Sequence[Any]) -> torch.dtype | None:
     if states and not _PLAIN.issuperset(map(type, chain(*states))):
         return None
     first = list(map(_FACTS, batch.parameters))
-    dtype: torch.dtype = first[0][1]
-    if dtype not in _DTYPES or {fact[1:] for fact in first} != {(dtype, True)}:
+    _, dtypes, on_cpu = zip(*first)
+    dtype: torch.dtype = dtypes[0]
+    if dtype not in _DTYPES or dtypes.count(dtype) != len(dtypes) or not all(on_cpu):
         return None
     return dtype if all(list(map(_FACTS, others)) == first for others in (batch.gradients, *states)) else None
 

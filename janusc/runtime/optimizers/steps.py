@@ -101,6 +101,11 @@ def _updates(family: Family, optimizer: Any) -> list[Update] | None:
     return updates if batches.are_apart(changed, read) else None
 
 
+def fits_now(*numbers_of_this_step: Any) -> bool:
+    """The same of numbers that are others in the next step."""
+    return all(map(numbers.is_exact, numbers_of_this_step))
+
+
 _NUMBERS = frozenset({int, float})
 
 

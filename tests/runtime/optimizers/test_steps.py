@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twins import FAMILIES, Twins
 
+from janusc.runtime.optimizers import batches
+
 SHAPES = [(3, 4), (5,), (), (0,), (2, 3, 2), (1,)]
 SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 1e-42, -1e-39, 3e38, 1.0]
 
@@ -116,8 +118,9 @@ def test_sparse_gradients_are_left_to_torch():
     twins.step(expect=False)
 
 
-def test_large_parameters_are_updated_in_parts():
-    shapes = [(200, 100), (300, 100), (3,), (250, 90), (2, 2)]
+def test_large_parameters_are_updated_in_parts(monkeypatch):
+    monkeypatch.setattr(batches, "_LARGEST", 20)
+    shapes = [(20, 10), (3, 5), (3,), (), (0,), (2, 2), (25, 9), (2, 2)]
     twins = Twins(lambda: parameters(shapes=shapes), lambda ps: torch.optim.AdamW(ps, lr=0.05))
     for number in range(3):
         twins.set_grads(lambda number, p: torch.randn_like(p))
