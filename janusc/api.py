@@ -16,7 +16,8 @@ import torch
 from janusc import marks
 from janusc.diagnostics import Refusal
 from janusc.fallback import binding, cache, report
-from janusc.fallback.call import CompiledFunction, Converter, StrictError
+from janusc.fallback.call import CompiledFunction, StrictError
+from janusc.fallback.converter import Converter
 from janusc.fallback.report import GraphViews, Stats
 from janusc.frontend import capture
 from janusc.options import Options, make_options

@@ -13,9 +13,11 @@ Files in reading order:
     places   from sites and emitted code back to the user's lines
     generalise  what is given up so that one specialisation takes many kinds of calls
     variant  one specialisation in use, and its counters
+    converter  who makes specialisations, as the state machine knows them
     faults   errors of a conversion, and what is said of them
     notes    what went wrong, for the user to read
     sharers  the functions and modules that one state serves
+    trial    a new specialisation beside ordinary calls, by the clock
     roster   which specialisations are asked, in which order, and which rest
     call     the state machine of a function's calls
     wrapper  what is called instead of the user's function

@@ -16,8 +16,9 @@ import torch
 
 from janusc import marks
 from janusc.diagnostics import Diagnostic
-from janusc.fallback.call import CompiledFunction, Converter
+from janusc.fallback.call import CompiledFunction
 from janusc.fallback.callees import Callees
+from janusc.fallback.converter import Converter
 from janusc.fallback.sharers import codes_of
 from janusc.fallback.wrapper import make_bound_wrapper, make_wrapper
 from janusc.options import Options

@@ -22,16 +22,18 @@ import types
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from janusc import torch_private
 from janusc.diagnostics import CODES, RUNS_EAGERLY, Diagnostic, JanusError, JanusWarning, Refusal, define
 from janusc.fallback import faults, generalise, places, policy
 from janusc.fallback.budget import Budget
+from janusc.fallback.converter import Converter, Entrance
 from janusc.fallback.eager import builtins_are_replaced
 from janusc.fallback.notes import Notes
 from janusc.fallback.roster import Roster
 from janusc.fallback.sharers import Sharers
+from janusc.fallback.trial import Trial
 from janusc.fallback.variant import Specialisation, Variant
 from janusc.frames import uncounted
 from janusc.frontend import parse
@@ -55,36 +57,6 @@ _OF_THE_MOMENT = (RecursionError, MemoryError, SystemError)
 
 class StrictError(JanusError):
     """A call of a function compiled with ``strict=True`` would have run, or has run, eagerly after warm-up."""
-
-
-class Converter(Protocol):
-    """Makes a specialisation for the call at hand; raises Refusal where the function can't be converted."""
-
-    def __call__(
-        self,
-        parsed: parse.ParsedFunction,
-        function: types.FunctionType,
-        args: Arguments,
-        kwargs: Keywords,
-        profile: Profile,
-        options: Options,
-        *,
-        listener: Any,
-        enter: Callable[[Any], Any],
-    ) -> Specialisation: ...
-
-
-class Entrance(Protocol):
-    """Finds graphs for the functions that ordinary Python in a converted function calls."""
-
-    def enter(self, callee: Any) -> Any:
-        """What to call instead of a callee."""
-
-    def states(self) -> list[CompiledFunction]:
-        """What is known of those functions."""
-
-    def reset(self) -> None:
-        """Forget them."""
 
 
 class CompiledFunction:
@@ -125,6 +97,7 @@ class CompiledFunction:
         self.notes = Notes()
         self.eager_calls = self.fallbacks = 0
         self.conversions = self.evictions = self.setbacks = self.waiting = 0
+        self.losses: list[float] = []  # of the graphs that were slower than ordinary calls: how much
         self.conversion_seconds = 0.0
         self._profiles_due = self.warmup
         self.budget = Budget(limited=self.options.warmup is None and not self.options.strict, lines=self._lines)
@@ -311,6 +284,8 @@ class CompiledFunction:
             self.conversion_seconds += seconds
             self.budget.spend(seconds, conversions=1)
         variant.adopt(made)
+        if self.budget.limited:
+            variant.run = Trial(self, variant, made.run).run
         self._install(variant)
         return variant
 
@@ -441,6 +416,15 @@ class CompiledFunction:
                 span = self.span_of_site(site)
                 what = f"the assumption at {site} failed" + (f"\n  {span}: {span.text()}" if span is not None else "")
             raise StrictError(f"{self.name} has finished this call eagerly, all its effects included: {what}")
+
+    def judged(self, variant: Variant, run: Callable[..., Any], ratio: float, loses: bool) -> None:
+        """A specialisation was compared with ordinary calls: a slower one goes, and the next one waits for long."""
+        with self._lock:
+            variant.run, variant.ratio = run, ratio
+            if loses and variant in self.roster.everyone():
+                self._drop(variant)
+                self.losses.append(ratio)
+                self.waiting = max(self.waiting, policy.wait_after_loss(len(self.losses), self._longest_wait))
 
     def observed(self, function: Any) -> Any:
         """The user's function, to be profiled while it finishes a call; else the next call is."""

@@ -16,7 +16,8 @@ from typing import Any
 
 from janusc import marks
 from janusc.diagnostics import Refusal
-from janusc.fallback.call import CompiledFunction, Converter
+from janusc.fallback.call import CompiledFunction
+from janusc.fallback.converter import Converter
 from janusc.fallback.variant import Specialisation
 from janusc.fallback.wrapper import make_wrapper
 from janusc.frames import uncounted

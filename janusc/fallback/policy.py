@@ -65,6 +65,11 @@ def wait_after_rests(rests: int, longest: int) -> int:
     return min(LONGEST_WAIT << 2 * min(rests - 1, 16), longest) if rests > 0 else 0
 
 
+def wait_after_loss(losses: int, longest: int) -> int:
+    """The calls before the next conversion, after so many graphs that were slower than ordinary calls."""
+    return max(LONGEST_WAIT << 2 * min(losses - 1, 16), longest)
+
+
 def is_worth_asking(taken: int, missed: int, price: float, each: float) -> bool:
     """Whether a specialisation saves more by calls it takes than asking it costs those that none takes.
 

@@ -136,6 +136,11 @@ def _summary(state: CompiledFunction) -> Iterator[str]:
             f"  {_count(stats.resting, 'graph')} at rest, since asking took longer than was saved by the calls taken: "
             f"one call in {LOOK} that no graph takes asks again, and what takes such calls is back in use"
         )
+    if state.losses:
+        yield (
+            f"  {_count(len(state.losses), 'graph')} dropped after a trial, since calls took {max(state.losses):.2f} "
+            "times as long in it as without it"
+        )
     if state.setbacks:
         yield f"  {_count(state.setbacks, 'conversion')} came to nothing or had to be repeated"
     if state.waiting and not state.is_refused:
@@ -182,6 +187,7 @@ def _variant(variant: Variant, made: Specialisation, home: Span | None, rests: b
     yield (
         f"graph {variant.number}{' (at rest)' if rests else ''}: {_count(variant.hits, 'call')}, "
         f"{variant.fallbacks} of them finished eagerly"
+        + ("" if variant.ratio is None else f"; tried against ordinary calls: {variant.ratio:.2f} x their time")
     )
     index = 0
     for step in made.chain.steps:

@@ -44,10 +44,23 @@ class Variant:
 
     ``credit``: the calls that it took lately where others were to be asked first, or while it rested.
     ``rested``: it was found not to be worth asking once.
+    ``ratio``: the seconds that it takes, as a multiple of those of an ordinary call; None where that was not measured.
     ``reviewed``: its hits, and the calls that no specialisation took, when it was last seen to be worth asking.
     """
 
-    __slots__ = ("_marked", "_owner", "credit", "fallbacks", "hits", "made", "number", "rested", "reviewed", "run")
+    __slots__ = (
+        "_marked",
+        "_owner",
+        "credit",
+        "fallbacks",
+        "hits",
+        "made",
+        "number",
+        "ratio",
+        "rested",
+        "reviewed",
+        "run",
+    )
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
@@ -56,6 +69,7 @@ class Variant:
         self.reviewed, self.rested = (0, 0), False
         self.run: Callable[..., Any] = _missing
         self.made: Specialisation | None = None
+        self.ratio: float | None = None
 
     def adopt(self, made: Specialisation) -> None:
         """Take the result of the conversion that this variant was made for."""
