@@ -13,6 +13,7 @@ Files in reading order:
     equivalents  the table, by torch's own function
     conditions   when nothing can tell an equivalent from the original
     batches      parameters of one kind with their gradients and state
+    plans        what the last step has found, for the next
     steps        how a step is prepared, and then made
     sgd          SGD
     adam         Adam and AdamW

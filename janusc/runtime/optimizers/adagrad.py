@@ -11,13 +11,13 @@ from janusc.runtime.optimizers.steps import FOREACH, Family, Update, beside, equ
 
 def prepare(batch: Batch) -> Update | None:
     """The update of a batch; None where something is not as torch makes it."""
-    options, parameters, gradients, states = batch
+    options, parameters, gradients, columns, _ = batch
     lr, slowing, decay, eps = (options[k] for k in ("lr", "lr_decay", "weight_decay", "eps"))
     maximize = options["maximize"]
     if not fit(lr, slowing, decay, eps):
         return None
-    steps, sums = [state["step"] for state in states], [state["sum"] for state in states]
-    counts, dtype = counted(steps), dtype_of(batch, sums)
+    steps, sums = columns["step"], columns["sum"]
+    counts, dtype = counted(batch), dtype_of(batch, sums)
     if counts is None or dtype is None:
         return None
     rates = {n: -(lr / (1 + (n - 1) * slowing)) for n in set(counts)}

@@ -11,16 +11,15 @@ from janusc.runtime.optimizers.steps import FOREACH, Family, Update, beside, equ
 
 def prepare(batch: Batch) -> Update | None:
     """The update of a batch; None where the state is not there yet, or something is not as torch makes it."""
-    options, parameters, gradients, states = batch
+    options, parameters, gradients, columns, _ = batch
     lr, eps, decay, (beta1, beta2) = options["lr"], options["eps"], options["weight_decay"], options["betas"]
     amsgrad, maximize, decoupled = options["amsgrad"], options["maximize"], options["decoupled_weight_decay"]
     kept = 1 - lr * decay
     if not fit(lr, eps, decay, beta1, beta2, 1 - beta1, 1 - beta2, kept):
         return None
-    steps = [state["step"] for state in states]
-    means, squares = [state["exp_avg"] for state in states], [state["exp_avg_sq"] for state in states]
-    largest = [state["max_exp_avg_sq"] for state in states] if amsgrad else []
-    counts = counted(steps)
+    steps, means, squares = columns["step"], columns["exp_avg"], columns["exp_avg_sq"]
+    largest = columns["max_exp_avg_sq"] if amsgrad else ()
+    counts = counted(batch)
     dtype = dtype_of(batch, means, squares, largest) if amsgrad else dtype_of(batch, means, squares)
     if counts is None or dtype is None:
         return None

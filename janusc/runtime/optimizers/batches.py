@@ -19,23 +19,27 @@ from janusc import torch_private
 _LARGEST = 2**19
 """The elements of a batch of more than one parameter: with far fewer, networks of some size gain nothing."""
 
-_PLAIN = frozenset({Tensor, torch.nn.Parameter})
+PLAIN = frozenset({Tensor, torch.nn.Parameter})
 _DTYPES = frozenset({torch.float32, torch.float64})
-_FACTS = operator.attrgetter("shape", "dtype", "is_cpu")  # the layout is strided where a tensor has a storage
+FACTS = operator.attrgetter("shape", "dtype", "is_cpu")  # the layout is strided where a tensor has a storage
 _KIND = operator.attrgetter("dtype", "is_cpu")
-_IS_LEAF, _GRADIENT = operator.attrgetter("is_leaf"), operator.attrgetter("grad")
+_IS_LEAF, GRADIENT = operator.attrgetter("is_leaf"), operator.attrgetter("grad")
 _VERSION = operator.attrgetter("_version")
 _SCALAR = torch.Size(())
 _MOST_STEPS = 2**24
 
 
 class Batch(NamedTuple):
-    """Parameters of one group, their gradients, and the state that the optimizer has for each, or None."""
+    """Parameters of one group, their gradients, and their state, a list for each of its names.
+
+    ``dtype`` is that of all of them where they are known to be alike.
+    """
 
     options: Mapping[str, Any]
     parameters: Sequence[Tensor]
     gradients: Sequence[Tensor]
-    states: Sequence[Any]
+    columns: Mapping[str, Sequence[Any]]
+    dtype: torch.dtype | None = None
 
 
 def gather(optimizer: Any, stateful: bool) -> list[Batch] | None:
@@ -46,17 +50,18 @@ def gather(optimizer: Any, stateful: bool) -> list[Batch] | None:
         parameters = group["params"]
         if type(parameters) is not list or not are_plain_leaves(parameters):
             return None
-        gradients = list(map(_GRADIENT, parameters))
-        if not _PLAIN.issuperset(map(type, gradients)):
+        gradients = list(map(GRADIENT, parameters))
+        if not PLAIN.issuperset(map(type, gradients)):
             pairs = [(p, g) for p, g in zip(parameters, gradients) if g is not None]
             parameters, gradients = [p for p, _ in pairs], [g for _, g in pairs]
-            if not _PLAIN.issuperset(map(type, gradients)):
+            if not PLAIN.issuperset(map(type, gradients)):
                 return None
         states = list(map(known.get, parameters)) if stateful else [{}] * len(parameters)
         if not _IS_DICT.issuperset(map(type, states)):
             return None
         for part in _parts(parameters):
-            batches.append(Batch(group, parameters[part], gradients[part], states[part]))
+            columns = {name: [state.get(name) for state in states[part]] for name in states[part][0]}
+            batches.append(Batch(group, parameters[part], gradients[part], columns))
     return batches
 
 
@@ -65,14 +70,14 @@ _IS_DICT = frozenset({dict})
 
 def are_plain_leaves(parameters: Sequence[Tensor]) -> bool:
     """Whether the gradients of parameters can be read unseen: of others that may be a call, or give a warning."""
-    return _PLAIN.issuperset(map(type, parameters)) and all(map(_IS_LEAF, parameters))
+    return PLAIN.issuperset(map(type, parameters)) and all(map(_IS_LEAF, parameters))
 
 
 def plain_gradients(parameters: Sequence[Any]) -> list[Tensor] | None:
     """The gradients there are; None where there is none, or some are not plain, or of several dtypes."""
     if not are_plain_leaves(parameters):
         return None
-    gradients = [gradient for gradient in map(_GRADIENT, parameters) if gradient is not None]
+    gradients = [gradient for gradient in map(GRADIENT, parameters) if gradient is not None]
     if set(map(type, gradients)) != {Tensor}:
         return None
     dtype = gradients[0].dtype
@@ -98,14 +103,16 @@ def dtype_of(batch: Batch, *states: Sequence[Any]) -> torch.dtype | None:
     """The dtype of all parameters, gradients and states; None where some are not plain, not of one dtype, not on the
     CPU, or of another shape than the parameter.
     """
-    if states and not _PLAIN.issuperset(map(type, chain(*states))):
+    if batch.dtype is not None:
+        return batch.dtype
+    if states and not PLAIN.issuperset(map(type, chain(*states))):
         return None
-    first = list(map(_FACTS, batch.parameters))
+    first = list(map(FACTS, batch.parameters))
     _, dtypes, on_cpu = zip(*first)
     dtype: torch.dtype = dtypes[0]
     if dtype not in _DTYPES or dtypes.count(dtype) != len(dtypes) or not all(on_cpu):
         return None
-    return dtype if all(list(map(_FACTS, others)) == first for others in (batch.gradients, *states)) else None
+    return dtype if all(list(map(FACTS, others)) == first for others in (batch.gradients, *states)) else None
 
 
 def are_apart(changed: Sequence[Tensor], read: Iterable[Tensor]) -> bool:
@@ -122,14 +129,16 @@ def are_apart(changed: Sequence[Tensor], read: Iterable[Tensor]) -> bool:
     return len(storages) == len(changed) and storages.isdisjoint(map(storage, read))
 
 
-def counted(steps: Sequence[Any]) -> list[float] | None:
+def counted(batch: Batch) -> list[float] | None:
     """The numbers of steps after this one, of counters as torch makes them; None where one is another."""
-    if set(map(type, steps)) != {Tensor}:
-        return None
-    facts = list(map(_FACTS, steps))
-    shape, dtype, on_cpu = facts[0]
-    if shape != _SCALAR or dtype not in _DTYPES or not on_cpu or facts.count(facts[0]) != len(facts):
-        return None
+    steps = batch.columns["step"]
+    if batch.dtype is None:
+        if set(map(type, steps)) != {Tensor}:
+            return None
+        facts = list(map(FACTS, steps))
+        shape, dtype, on_cpu = facts[0]
+        if shape != _SCALAR or dtype not in _DTYPES or not on_cpu or facts.count(facts[0]) != len(facts):
+            return None
     counts = [step.item() + 1 for step in steps]
     if not all(0 < count <= _MOST_STEPS and count.is_integer() for count in set(counts)):  # adds up without rounding
         return None

@@ -11,16 +11,16 @@ from janusc.runtime.optimizers.steps import FOREACH, Family, Update, beside, equ
 
 def prepare(batch: Batch) -> Update | None:
     """The update of a batch; None where the state is not there yet, or something is not as torch makes it."""
-    options, parameters, gradients, states = batch
+    options, parameters, gradients, columns, _ = batch
     lr, alpha, eps, momentum, decay = (options[k] for k in ("lr", "alpha", "eps", "momentum", "weight_decay"))
     centered, maximize = options["centered"], options["maximize"]
     if not fit(lr, alpha, eps, momentum, decay, 1 - alpha):
         return None
-    steps, squares = [state["step"] for state in states], [state["square_avg"] for state in states]
-    buffers = [state["momentum_buffer"] for state in states] if momentum > 0 else []
-    means = [state["grad_avg"] for state in states] if centered else []
+    steps, squares = columns["step"], columns["square_avg"]
+    buffers = columns["momentum_buffer"] if momentum > 0 else ()
+    means = columns["grad_avg"] if centered else ()
     dtype = dtype_of(batch, squares, *filter(None, (buffers, means)))
-    if counted(steps) is None or dtype is None:
+    if counted(batch) is None or dtype is None:
         return None
     one, kept, small = beside(steps[0].dtype, 1), beside(dtype, alpha), beside(dtype, eps)
     momenta = beside(dtype, momentum) if buffers else None

@@ -11,14 +11,14 @@ from janusc.runtime.optimizers.steps import FOREACH, Family, Update, beside, equ
 
 def prepare(batch: Batch) -> Update | None:
     """The update of a batch; None where a buffer is not there yet, or something is not as torch makes it."""
-    options, parameters, gradients, states = batch
+    options, parameters, gradients, columns, _ = batch
     lr, momentum, dampening, decay = (options[k] for k in ("lr", "momentum", "dampening", "weight_decay"))
     nesterov, maximize = options["nesterov"], options["maximize"]
     if not fit(lr, momentum, dampening, decay, 1 - dampening):
         return None
-    buffers = [state.get("momentum_buffer") for state in states] if momentum != 0 else []
-    dtype = dtype_of(batch, buffers) if buffers else dtype_of(batch)
-    if dtype is None:
+    buffers = columns.get("momentum_buffer") if momentum != 0 else ()
+    dtype = dtype_of(batch) if not buffers else dtype_of(batch, buffers)
+    if dtype is None or buffers is None:
         return None
     momenta = [beside(dtype, momentum)] * len(buffers)
 

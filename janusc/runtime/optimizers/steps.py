@@ -17,7 +17,7 @@ from janusc import torch_private
 from janusc.frames import uncounted
 from janusc.interrupts import is_interrupt
 from janusc.runtime import numbers
-from janusc.runtime.optimizers import batches, conditions
+from janusc.runtime.optimizers import batches, conditions, plans
 from janusc.runtime.optimizers.batches import Batch
 from janusc.runtime.optimizers.equivalents import Equivalent
 
@@ -85,6 +85,10 @@ def _updates(family: Family, optimizer: Any) -> list[Update] | None:
     groups = optimizer.param_groups
     if not all(map(conditions.is_looped, groups)):
         return None
+    known = plans.recall(optimizer)
+    if known is not None:
+        update = family.prepare(known)
+        return None if update is None else [update]
     gathered = batches.gather(optimizer, any(map(family.needs_state, groups)))
     if gathered is None:
         return None
@@ -98,7 +102,11 @@ def _updates(family: Family, optimizer: Any) -> list[Update] | None:
         updates.append(update)
         changed += update.changed
         read += batch.gradients
-    return updates if batches.are_apart(changed, read) else None
+    if not batches.are_apart(changed, read):
+        return None
+    if len(groups) == 1 and len(gathered) == 1:
+        plans.remember(optimizer, gathered[0], changed)
+    return updates
 
 
 def fits_now(*numbers_of_this_step: Any) -> bool:

@@ -5,19 +5,20 @@ import torch
 from torch import nn
 
 import janusc as janus
-from janusc.runtime.optimizers import batches
+from janusc.runtime.optimizers import conditions
 
 
 @pytest.fixture
-def gathered(monkeypatch):
+def stepped(monkeypatch):
+    """The optimizers whose steps were looked at."""
     found = []
-    gather = batches.gather
-    monkeypatch.setattr(batches, "gather", lambda *args: found.append(args[0]) or gather(*args))
+    has_plain_step = conditions.has_plain_step
+    monkeypatch.setattr(conditions, "has_plain_step", lambda o: found.append(o) or has_plain_step(o))
     return found
 
 
 @pytest.mark.parametrize("scheduled", [False, True])
-def test_a_whole_step(gathered, scheduled):
+def test_a_whole_step(stepped, scheduled):
     model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
     optimizer = torch.optim.Adam(model.parameters())
     if scheduled:
@@ -34,14 +35,14 @@ def test_a_whole_step(gathered, scheduled):
     for _ in range(8):
         step(torch.randn(2, 3))
     assert janus.stats(step).graph_calls == 5
-    assert gathered == [optimizer] * 5
+    assert stepped == [optimizer] * 5
     text = janus.explain(step)
     assert "torch.optim.adam.Adam.step" in text
     assert "Adam.step, which is not looked into" not in text
 
 
 @pytest.mark.parametrize("works", [False, True])
-def test_steps_of_a_function_that_is_called(gathered, works):
+def test_steps_of_a_function_that_is_called(stepped, works):
     model = nn.Linear(3, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
@@ -60,11 +61,11 @@ def test_steps_of_a_function_that_is_called(gathered, works):
 
     for _ in range(20):
         step(torch.randn(2, 3))
-    assert gathered
-    assert set(gathered) == {optimizer}
+    assert stepped
+    assert set(stepped) == {optimizer}
 
 
-def test_a_function_without_tensor_work_is_no_graph_for_its_own_sake(gathered):
+def test_a_function_without_tensor_work_is_no_graph_for_its_own_sake(stepped):
     model = nn.Linear(3, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
@@ -77,4 +78,4 @@ def test_a_function_without_tensor_work_is_no_graph_for_its_own_sake(gathered):
         for _ in range(6):
             update()
     assert janus.stats(update).graphs == 0
-    assert not gathered
+    assert not stepped

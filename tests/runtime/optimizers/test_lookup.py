@@ -27,7 +27,8 @@ def parameters():
 def twins(cls=torch.optim.Adam, **options):
     made = Twins(parameters, lambda ps: cls(ps, lr=0.05, **options))
     made.set_grads(lambda number, p: torch.ones_like(p))
-    made.step()
+    for _ in range(3):  # the first makes the state, the second a plan
+        made.step()
     return made
 
 

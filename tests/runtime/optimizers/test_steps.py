@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from twins import FAMILIES, Twins
+from twins import FAMILIES, Twins, plain
 
 from janusc.runtime.optimizers import batches
 
@@ -81,12 +81,14 @@ def test_every_step_leaves_the_same_bits_in_double_precision(cls, options):
 
 
 def check_steps(cls, options, dtype):
+    """Twenty steps with gradients of many kinds."""
     twins = Twins(lambda: parameters(dtype), lambda ps: cls(ps, lr=0.05, **options))
     twins.set_grads(lambda number, p: torch.ones_like(p))
     twins.step()  # makes the state, of most
     for _ in range(20):
         twins.set_grads(random_grad)
         twins.step(expect=True)
+    assert plain(twins.plain.state_dict()) == plain(twins.ours.state_dict())
 
 
 @pytest.mark.parametrize(("cls", "options"), ALL[::3], ids=IDS[::3])
@@ -202,12 +204,26 @@ def _at(optimizer, number):
     return optimizer.param_groups[0]["params"][number]
 
 
+class Odd(torch.Tensor):
+    pass
+
+
 SPOILT = {
     "a parameter of another shape": lambda o: setattr(_at(o, 1), "data", torch.ones(2)),
     "a parameter of another dtype": lambda o: setattr(_at(o, 1), "data", torch.ones(5, dtype=torch.float64)),
     "a gradient of another shape": lambda o: _at(o, 1).grad.resize_(1).fill_(1),
     "a mean of another shape": lambda o: o.state[_at(o, 1)].update(exp_avg=torch.ones(1)),
     "a mean of another dtype": lambda o: o.state[_at(o, 1)].update(exp_avg=torch.ones(5, dtype=torch.float64)),
+    "a mean whose contents have another shape": lambda o: setattr(
+        o.state[_at(o, 1)]["exp_avg"], "data", o.state[_at(o, 1)]["exp_avg"].data[:1]
+    ),
+    "a mean that is another's": lambda o: setattr(
+        o.state[_at(o, 1)]["exp_avg"], "data", o.state[_at(o, 1)]["exp_avg_sq"].data
+    ),
+    "a parameter that is a mean": lambda o: setattr(_at(o, 1), "data", o.state[_at(o, 1)]["exp_avg"].data),
+    "a gradient that is a mean": lambda o: setattr(_at(o, 1), "grad", o.state[_at(o, 1)]["exp_avg"]),
+    "a gradient that is a parameter": lambda o: setattr(_at(o, 6), "grad", _at(o, 0).detach()[:]),
+    "a gradient of a subclass": lambda o: setattr(_at(o, 1), "grad", torch.ones(5).as_subclass(Odd)),
     "a mean that is none": lambda o: o.state[_at(o, 1)].update(exp_avg=None),
     "no mean": lambda o: o.state[_at(o, 1)].pop("exp_avg"),
     "a count of two": lambda o: o.state[_at(o, 1)].update(step=torch.ones(2)),
@@ -226,11 +242,13 @@ def _for_inference():
         return torch.tensor(3.0)
 
 
+@pytest.mark.parametrize("steps", [1, 3])
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
-def test_errors_leave_what_torch_leaves(spoil):
+def test_errors_leave_what_torch_leaves(spoil, steps):
     twins = Twins(parameters, lambda ps: torch.optim.Adam(ps, lr=0.05))
     twins.set_grads(lambda number, p: torch.ones_like(p))
-    twins.step()
+    for _ in range(steps):
+        twins.step()
     twins.both(spoil)
     twins.step(expect=False)
 

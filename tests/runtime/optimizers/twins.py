@@ -54,7 +54,9 @@ def seen(optimizer):
     """All that a step may change."""
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     grads = [None if not p.is_leaf or p.grad is None else plain(p.grad) for p in parameters]
-    return [plain(p) for p in parameters], grads, plain(optimizer.state_dict()), sorted(vars(optimizer))
+    options = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
+    states = [plain(state) for state in optimizer.state.values()]
+    return [plain(p) for p in parameters], grads, states, plain(options), sorted(vars(optimizer))
 
 
 def outcome(call):
