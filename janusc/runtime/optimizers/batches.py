@@ -22,7 +22,7 @@ _LARGEST = 2**19
 PLAIN = frozenset({Tensor, torch.nn.Parameter})
 _DTYPES = frozenset({torch.float32, torch.float64})
 FACTS = operator.attrgetter("shape", "dtype", "is_cpu")  # the layout is strided where a tensor has a storage
-_KIND = operator.attrgetter("dtype", "is_cpu")
+_DTYPE, _IS_CPU = operator.attrgetter("dtype"), operator.attrgetter("is_cpu")
 _IS_LEAF, GRADIENT = operator.attrgetter("is_leaf"), operator.attrgetter("grad")
 _VERSION = operator.attrgetter("_version")
 _SCALAR = torch.Size(())
@@ -49,6 +49,8 @@ def gather(optimizer: Any, stateful: bool) -> list[Batch] | None:
     for group in optimizer.param_groups:
         parameters = group["params"]
         if type(parameters) is not list or not are_plain_leaves(parameters):
+            return None
+        if parameters and not (parameters[0].dtype in _DTYPES and parameters[0].is_cpu):
             return None
         gradients = list(map(GRADIENT, parameters))
         if not PLAIN.issuperset(map(type, gradients)):
@@ -80,8 +82,9 @@ def plain_gradients(parameters: Sequence[Any]) -> list[Tensor] | None:
     gradients = [gradient for gradient in map(GRADIENT, parameters) if gradient is not None]
     if set(map(type, gradients)) != {Tensor}:
         return None
-    dtype = gradients[0].dtype
-    return gradients if dtype in _DTYPES and set(map(_KIND, gradients)) == {(dtype, True)} else None
+    dtypes = list(map(_DTYPE, gradients))
+    alike = dtypes[0] in _DTYPES and dtypes.count(dtypes[0]) == len(dtypes) and all(map(_IS_CPU, gradients))
+    return gradients if alike else None
 
 
 def _parts(parameters: Sequence[Tensor]) -> Iterator[slice]:

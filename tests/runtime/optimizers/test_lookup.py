@@ -269,3 +269,18 @@ def test_the_gradient_of_a_parameter_that_is_no_leaf_gives_its_warning():
             entered(optimizer.zero_grad)() if optimizer is made.ours else optimizer.zero_grad()
         found.append([(w.filename, w.lineno) for w in caught])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("cls", FAMILIES)
+def test_defaults_of_torch_only_matter_for_what_is_made(cls):
+    made = twins(cls)
+    with torch.device("meta"):
+        made.step(expect=True)
+    torch.set_default_dtype(torch.float64)
+    try:
+        made.step(expect=True)
+        made.both(lambda o: o.state.clear())
+        made.step()
+        made.step()
+    finally:
+        torch.set_default_dtype(torch.float32)

@@ -34,7 +34,8 @@ def bits(tensor):
         return str(found.layout), bits(found.to_dense())
     if not found.is_cpu:
         return str(found.device), found.shape
-    flat = torch.empty(found.numel(), dtype=found.dtype).copy_(found.reshape(-1))  # of one stride, whatever the size
+    flat = torch.empty(found.numel(), dtype=found.dtype, device="cpu")  # of one stride, whatever the size
+    flat.copy_(found.reshape(-1))
     raw = flat.view(torch.uint8).tolist()
     return found.dtype, tuple(found.shape), found.stride(), raw
 
