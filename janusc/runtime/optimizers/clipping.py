@@ -17,7 +17,7 @@ from janusc.frames import uncounted
 from janusc.runtime.optimizers import conditions
 from janusc.runtime.optimizers.batches import plain_gradients
 from janusc.runtime.optimizers.equivalents import register
-from janusc.runtime.optimizers.steps import FOREACH
+from janusc.runtime.optimizers.steps import FOREACH, beside, fits_now
 
 _NUMBERS = frozenset({int, float})
 
@@ -79,7 +79,11 @@ def _clip_norm(
         return original(again, max_norm, norm_type)
     order = float(norm_type)
     total = torch.linalg.vector_norm(torch.stack(FOREACH["norm"](gradients, order)), order)
-    share = torch.clamp(float(max_norm) / (total + 1e-6), max=1.0)
+    limit = float(max_norm)
+    if fits_now(limit) and limit:  # as the operators have it, with tensors for the numbers
+        share = total.add(beside(total.dtype, 1e-6)).reciprocal().mul_(beside(total.dtype, limit)).clamp_(max=1.0)
+    else:
+        share = torch.clamp(limit / (total + 1e-6), max=1.0)
     FOREACH["mul_"](gradients, share)
     return total
 
