@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import gast
+
 from janusc.diagnostics import Diagnostic
 from janusc.lowering.ir import Chain
 
@@ -68,3 +70,10 @@ def in_blocks(blocks: Mapping[int, Any], statements: tuple[Any, ...]) -> tuple[A
         if id(statement) in blocks:
             found = blocks[id(statement)].around(found[:-1])
     return tuple(found)
+
+
+def is_bare_return(statement: Any) -> bool:
+    """Whether a statement returns what needs no computation."""
+    return isinstance(statement, gast.Return) and (
+        statement.value is None or isinstance(statement.value, (gast.Constant, gast.Name))
+    )

@@ -53,7 +53,7 @@ def may_fail(node: Node) -> bool:
     """Whether executing a node may raise; a commit write counts as unable to, by the rule that it comes last."""
     if node.op.name == "save" or node.op.name in COMMIT_WRITES:
         return False
-    if node.op.name == "define":
+    if node.op.name in ("define", "step"):  # a step comes after the transaction, where nothing can fail it
         return False
     if node.regions:
         return not (node.op.name == "cond" and is_scalar(node.args[0])) or any(may_fail(n) for n in _inside(node))

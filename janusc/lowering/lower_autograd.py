@@ -24,7 +24,9 @@ from janusc.types import ANY, HostType, TensorType
 
 _SIGNATURE = inspect.signature(torch.autograd.grad)
 _ZERO_GRAD = inspect.signature(torch.optim.Optimizer.zero_grad)
-_WITHOUT_READING = frozenset({"zero_grad", "save", "set.attr", "write.attr", "write.item", "write.cell", "assert"})
+_WITHOUT_READING = frozenset(
+    {"zero_grad", "step", "save", "set.attr", "write.attr", "write.item", "write.cell", "assert"}
+)
 
 
 def call_grad(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -89,6 +91,19 @@ def call_zero_grad(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Kno
     return Known(None)
 
 
+def call_step(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> bool:
+    """``optimizer.step()`` as a statement of the function itself: it ends the segment. False where it is no such."""
+    is_statement = isinstance(lo.statement, gast.Expr) and lo.statement.value is lo.node
+    is_own = lo.frame.caller is None and lo.frame.parent is None
+    if not (is_statement and is_own and lo.builder.top_level) or len(args) != 1 or kwargs:
+        return False
+    if not isinstance(args[0], Live):
+        return False
+    lo.builder.emit(ops.STEP, "", (args[0].value,), (), (), lo.span())
+    lo.ends = True
+    return True
+
+
 def as_tensors(lo: Lowering, value: Any) -> Any:
     """One tensor, or several in a container; those of an existing one are read by path."""
     if isinstance(value, IterableV) or (isinstance(value, Live) and type(value.sample) in (list, tuple)):
@@ -147,6 +162,12 @@ def check_sources(lo: Lowering, outputs: tuple[Arg, ...]) -> None:
     for index, node in enumerate(region.nodes):
         if node.op is ops.BACKWARD:
             region.nodes[index] = replace(node, args=(node.args[0], Tup(tuple(tensors))))
+
+
+def put_last(lo: Lowering) -> None:
+    """A step comes after the writes that the commit has added."""
+    nodes = lo.builder.regions[0].nodes
+    nodes.sort(key=lambda node: node.op is ops.STEP)
 
 
 def refuse(lo: Lowering, message: str) -> Unconvertible:

@@ -105,6 +105,7 @@ class Lowering:
         self.holders: dict[Slot, Live] = {}  # of every slot written so far, also in a part of the walk that was undone
         self.module_reads: dict[str, dict[int, Any]] = {}
         self.differentiates: list[Any] = []  # the statements of the function in which a gradient is taken
+        self.ends = False  # with the statement at hand, which makes a step that can't be taken back
         self.histories: set[Value] = set()  # tensors read from outside that have a history or hooks
         self.set_at_run_time: dict[str, set[type]] = {}  # attributes of older objects, and the classes of these
         self.made: dict[Value, tuple[Any, dict[str, Any]]] = {}  # objects made in it: where, and what they were given

@@ -35,12 +35,12 @@ from janusc.lowering.abstract import (
     TupleV,
     Unbound,
 )
-from janusc.lowering.agenda import After, HostStatements, Lowered, Start, in_blocks
+from janusc.lowering.agenda import After, HostStatements, Lowered, Start, in_blocks, is_bare_return
 from janusc.lowering.branch import specialise
 from janusc.lowering.cond import cond
 from janusc.lowering.ir import FUNCTION, Arg, Chain, Const, Graph, HostRange, Mark, Segment, Step
 from janusc.lowering.live_ins import after_host, assigned_types, carry_over
-from janusc.lowering.lower_autograd import check_sources
+from janusc.lowering.lower_autograd import check_sources, put_last
 from janusc.lowering.lower_match import taken_or_tried
 from janusc.lowering.lowering import Lowering, Unconvertible
 from janusc.lowering.operands import SCALARS, arg, escape, is_plain, lift, realise
@@ -155,6 +155,8 @@ class Walk:
                 returned = self.finish(Known(None) if statement.value is None else self.lo.expr(statement.value))
             else:
                 self.step(statement)
+                if self.lo.ends:
+                    self.end_with(statement)
         return self.result()
 
     def stable_names(self) -> tuple[frozenset[str], frozenset[str]]:
@@ -284,10 +286,17 @@ class Walk:
         guards, body = lo.builder.finish((value,))
         return self.add_segment(Segment(self.live_ins, guards, body, (), True, self.resume()))
 
+    def end_with(self, statement: Any) -> None:
+        """The segment ends behind a statement that can't be taken back; the next one begins there."""
+        later = self.loads(self.agenda)
+        if self.close_segment(later):
+            self.begin_after(After(self.held(), later, frozenset(), (statement,)))
+
     def commit(self, outputs: tuple[Arg, ...]) -> None:
         """The end of the body; where it can't be made, the statements of the segment run as they are."""
         try:
             lower_state.commit(self.lo)
+            put_last(self.lo)
             check_sources(self.lo, outputs)
         except Unconvertible as error:
             error.culprits = error.culprits or list(self.segment_statements)
@@ -332,7 +341,7 @@ class Walk:
         statements = [statement]
         while self.agenda:
             self.agenda = self.in_pieces(self.agenda)
-            if id(self.agenda[0]) not in self.host_ids and not _is_bare_return(self.agenda[0]):
+            if id(self.agenda[0]) not in self.host_ids and not is_bare_return(self.agenda[0]):
                 break
             statements.append(self.agenda.pop(0))
         reasons = [d for d in (self.host_ids.get(id(s)) for s in statements) if d is not None]
@@ -485,9 +494,3 @@ class Walk:
 
 def _calls_equivalents(host: HostStatements) -> bool:
     return any(getattr(node, "_jc_equivalent", False) for node in nodes_of(host.statements))
-
-
-def _is_bare_return(statement: Any) -> bool:
-    return isinstance(statement, gast.Return) and (
-        statement.value is None or isinstance(statement.value, (gast.Constant, gast.Name))
-    )

@@ -147,9 +147,11 @@ def _argument_problems(args: tuple[Arg, ...], visible: set[Value], objects: froz
 
 
 def _verify_commit_order(body: Graph) -> None:
-    """Writes that take effect at commit come last; inside a region they could not."""
+    """Writes that take effect at commit come last, but for a step; inside a region they could not."""
     written: Node | None = None
     for node in body.nodes:
+        if node.op.name == "step" and node is not body.nodes[-1]:
+            raise VerifyError(f"not the last: {print_node(node)}")
         if node.op.name in COMMIT_WRITES:
             written = node
         elif written is not None and may_fail(node):
@@ -157,6 +159,6 @@ def _verify_commit_order(body: Graph) -> None:
     pending = [region for node in body.nodes for region in node.regions]
     while pending:
         for node in pending.pop().nodes:
-            if node.op.name in COMMIT_WRITES:
+            if node.op.name in COMMIT_WRITES or node.op.name == "step":
                 raise VerifyError(f"a write to state inside a region: {print_node(node)}")
             pending.extend(node.regions)

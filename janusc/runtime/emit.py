@@ -33,17 +33,18 @@ import inspect
 import keyword
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import Any
 
 from janusc.diagnostics import silenced
 from janusc.frames import uncounted
 from janusc.lowering.effects import COMMIT_WRITES
-from janusc.lowering.ir import FUNCTION, Chain, Graph, HostRange, Mark, Segment, Value, end_of, walk
+from janusc.lowering.ir import FUNCTION, Chain, Graph, HostRange, Mark, Node, Segment, Value, end_of, walk
 from janusc.runtime import recovery, regions, rng, transaction
 from janusc.runtime.backends.aten import AUTO
 from janusc.runtime.backends.base import BACKENDS, Backend
+from janusc.runtime.forms import FORMS
 from janusc.runtime.lines import relocated
 from janusc.runtime.recovery import Listener
 from janusc.runtime.writer import Writer, tuple_text
@@ -279,8 +280,8 @@ class _Entry:
             writer.rename(param, self._variable(name))
         if first:
             self._guards(segment.guards)
-        body = segment.body
-        if first and not (body.nodes or segment.live_outs or segment.returns):
+        body, ending = apart(segment.body)
+        if first and not (body.nodes or ending or segment.live_outs or segment.returns):
             return
         keeps_undo, prints = needs_undo(body), any(n.op.name == "print" for n in walk(body))
         direct = segment.returns and not prints
@@ -294,7 +295,7 @@ class _Entry:
             regions.write_nodes(writer, segment.guards, release=False)
         for param, arg in zip(body.params, segment.guards.outputs):
             writer.alias(param, arg)
-        result = self._body(segment, direct)
+        result = self._body(replace(segment, body=body), direct)
         if writer.lines[-1].endswith("try:"):
             writer.line("pass")
         writer.dedent()
@@ -314,6 +315,8 @@ class _Entry:
             writer.line(f"return {result}")
         elif keeps_undo and not direct:
             writer.line("del _jc_undo")  # what was replaced or removed may go
+        for node in ending:
+            FORMS[node.op.name](writer, node)
 
     def _body(self, segment: Segment, direct: bool) -> str:
         """The nodes and what comes out of them; returns the name of the result."""
@@ -460,6 +463,12 @@ class _Entry:
     def _variable(self, name: str) -> str:
         """The variable that holds a local of the user's; one that no step has set is unbound."""
         return self.env[name] if name in self.env else self.writer.runtime("_jc_UNBOUND", UNBOUND)
+
+
+def apart(body: Graph) -> tuple[Graph, tuple[Node, ...]]:
+    """A body without the node that comes after the transaction, and this."""
+    ending = tuple(node for node in body.nodes if node.op.name == "step")
+    return (replace(body, nodes=body.nodes[: -len(ending)]), ending) if ending else (body, ())
 
 
 def needs_undo(body: Graph) -> bool:

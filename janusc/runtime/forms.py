@@ -285,6 +285,12 @@ def write_gradients(writer: Writer, node: Node) -> None:
     writer.line(f"{name}(_jc_undo, {writer.call(node.args, node.kwargs)})", node.span)
 
 
+@form("step")
+def write_step(writer: Writer, node: Node) -> None:
+    """``_jc_step(v1)``"""
+    writer.line(f"{writer.runtime('_jc_step', gradients.step)}({writer.call(node.args)})", node.span)
+
+
 @form("print")
 def write_print(writer: Writer, node: Node) -> None:
     """``_jc_defer_print(_jc_prints, v1)``"""

@@ -11,7 +11,7 @@ from typing import Any, cast
 import torch
 
 from janusc import torch_private
-from janusc.runtime.optimizers import backwards, gradients
+from janusc.runtime.optimizers import backwards, gradients, lookup
 from janusc.runtime.transaction import Deopt, UndoLog, save_tensor
 
 _BACKWARD: Any = torch.Tensor.backward
@@ -37,6 +37,12 @@ def zero_grad(undo: UndoLog, optimizer: Any, to_none: bool) -> None:
     """``optimizer.zero_grad(to_none)``."""
     _keep(undo, [p for group in optimizer.param_groups for p in group["params"]], not to_none)
     gradients.zero_grad(optimizer.zero_grad, optimizer, to_none)
+
+
+def step(optimizer: Any) -> None:
+    """``optimizer.step()``."""
+    made = optimizer.step
+    lookup.equivalent_of(made, made.__func__)()
 
 
 def backward(undo: UndoLog, loss: torch.Tensor, leaves: Sequence[torch.Tensor], **flags: bool) -> None:

@@ -88,6 +88,11 @@ def is_zero_grad(function: types.FunctionType) -> bool:
     return function.__name__ == "zero_grad" and inspect.unwrap(function) is _ZERO_GRAD and may_have_equivalent(function)
 
 
+def is_step(function: types.FunctionType) -> bool:
+    """Whether a function is the ``step`` of one of torch's optimizers."""
+    return function.__name__ == "step" and may_have_equivalent(function)
+
+
 PYTHON_RANDOM: tuple[Any, ...] = (
     random.random, random.uniform, random.triangular, random.gauss, random.normalvariate, random.expovariate,
     random.betavariate, random.randint, random.randrange, random.getrandbits, random.choice, random.sample,

@@ -277,3 +277,110 @@ def another_optimizer_later():
         return f(*batches(1)[0]), calls
 
     return step, [*batches(5), changed, *batches(5), patched, *batches(2)], parameters_of(model)
+
+
+@program()
+def hooks_of_a_step():
+    """What a hook of an optimizer sees was written before the step; what it writes is read after it."""
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    class Trainer:
+        def __init__(self):
+            self.steps, self.seen, self.factor = 0, [], 1.0
+
+        def step(self, x, y):
+            self.steps += 1
+            optimizer.zero_grad()
+            loss = functional.mse_loss(model(x), y) * self.factor
+            loss.backward()
+            self.steps += 10
+            optimizer.step()
+            self.steps += 100
+            return loss.detach() * self.factor, self.steps
+
+    trainer = Trainer()
+
+    def hooked(f):
+        def before(optimizer, args, kwargs):
+            trainer.seen.append((trainer.steps, model[0].weight.grad.sum().item()))
+            trainer.factor = 2.0
+
+        def after(optimizer, args, kwargs):
+            trainer.steps *= 2
+
+        handles = [optimizer.register_step_pre_hook(before), optimizer.register_step_post_hook(after)]
+        results = [f(*batches(1)[0]) for _ in range(3)]
+        for handle in handles:
+            handle.remove()
+        return results
+
+    return trainer.step, [*batches(5), hooked, *batches(3), hooked], parameters_of(model), trainer
+
+
+@program()
+def a_step_that_fails():
+    """What a step does before it fails stays done, and the call ends with its error."""
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    class Counter:
+        calls = after = 0
+
+    def step(x, y):
+        Counter.calls += 1
+        optimizer.zero_grad()
+        loss = functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        Counter.after += 1
+        return loss.item()
+
+    def broken(f):
+        buffer = optimizer.state[model[2].weight]["momentum_buffer"]
+        optimizer.state[model[2].weight]["momentum_buffer"] = torch.zeros(7)
+        try:
+            f(*batches(1)[0])
+        except RuntimeError as error:
+            return str(error)[:40]
+        finally:
+            optimizer.state[model[2].weight]["momentum_buffer"] = buffer
+
+    return step, [*batches(5), broken, *batches(2), broken], parameters_of(model), optimizer, Counter
+
+
+@program()
+def steps_in_a_loop():
+    """An epoch: the optimizer steps once for each batch, and now and then not at all."""
+    model = network()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+
+    def epoch(data, least):
+        total = 0.0
+        for x, y in data:
+            loss = functional.mse_loss(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            if loss.item() > least:
+                optimizer.step()
+            total += loss.item()
+        return total / len(data)
+
+    return epoch, [(batches(3 + i % 3), 0.5 * (i % 2)) for i in range(7)], parameters_of(model), optimizer
+
+
+@program()
+def steps_of_a_model_that_is_read_again():
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        before = functional.mse_loss(model(x), y)
+        before.backward()
+        optimizer.step()
+        with torch.no_grad():
+            after = functional.mse_loss(model(x), y)
+        return (before - after).item(), model[0].weight.sum()
+
+    return step, batches(6), parameters_of(model)
