@@ -20,6 +20,7 @@ from janusc.lowering.iterate import item_sample, static_items
 from janusc.lowering.lowering import Lowering, Unconvertible
 from janusc.lowering.mutation import check_layers
 from janusc.lowering.operands import arg, sym
+from janusc.typeinfer import callees
 from janusc.types import ANY, HostType, TensorType
 
 _SIGNATURE = inspect.signature(torch.autograd.grad)
@@ -75,6 +76,13 @@ def _on_its_own(lo: Lowering, what: str) -> Unconvertible:
     return error
 
 
+def call_optimizer(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Known | None:
+    """``zero_grad`` or ``step`` of one of torch's optimizers; None where it is called as it is."""
+    if callees.is_zero_grad(function):
+        return call_zero_grad(lo, args, kwargs)
+    return Known(None) if callees.is_step(function) and call_step(lo, args, kwargs) else None
+
+
 def call_zero_grad(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Known:
     """``Optimizer.zero_grad``, of an optimizer that was there before."""
     try:
@@ -99,6 +107,7 @@ def call_step(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> bool:
         return False
     if not isinstance(args[0], Live):
         return False
+    _mark(lo.node)
     lo.builder.emit(ops.STEP, "", (args[0].value,), (), (), lo.span())
     lo.ends = True
     return True
