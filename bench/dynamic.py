@@ -111,7 +111,11 @@ def in_child(*arguments: str, limit: float | None = None) -> subprocess.Complete
 
 
 def measure_steady(name: str) -> tuple[float, float, float, programs.Case]:
-    """Seconds a call of eager, janusc, and with the torch calls of the target alone, in rounds that begin in turn."""
+    """Seconds a call of eager, janusc, and with the torch calls of the target alone.
+
+    They take turns with every call, since the machine's speed changes from second to second; of each input's calls the
+    median counts.
+    """
     replayer = replay.Replayer()
     eager, ours = programs.make(name, lambda target: target), programs.make(name, convert)
     replayed = programs.make(name, replayer.decorate)
@@ -121,13 +125,15 @@ def measure_steady(name: str) -> tuple[float, float, float, programs.Case]:
         return replayed.call(number)
 
     contestants = [eager.call, ours.call, replaying]
-    seconds: list[list[float]] = [[], [], []]
-    for number in range(WARM_ROUNDS + ROUNDS):
-        for which in ((number + k) % 3 for k in range(3)):
-            taken, _ = run(contestants[which], range(CALLS))
-            if number >= WARM_ROUNDS:
-                seconds[which].append(taken / CALLS)
-    return median(seconds[0]), median(seconds[1]), median(seconds[2]), ours
+    seconds: list[list[list[float]]] = [[[] for _ in range(CALLS)] for _ in contestants]
+    for turn in range(WARM_ROUNDS + ROUNDS):
+        for number in range(CALLS):
+            for which in ((turn + number + k) % 3 for k in range(3)):
+                taken, _ = run(contestants[which], [number])
+                if turn >= WARM_ROUNDS:
+                    seconds[which][number].append(taken)
+    eager_time, our_time, alone = (sum(map(median, taken)) / CALLS for taken in seconds)
+    return eager_time, our_time, alone, ours
 
 
 def measure(name: str, capture: bool) -> Figures:
