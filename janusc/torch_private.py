@@ -243,9 +243,9 @@ SCHEDULED = "_opt_called"
 """The attribute that a scheduler's wrapper around ``step`` sets at each call."""
 
 
-def has_gradient_hooks(leaf: torch.Tensor) -> bool:
-    """Whether something of the user's is called when the gradient of a leaf arrives, or has been added to it."""
-    return bool(leaf._backward_hooks or getattr(leaf, "_post_accumulate_grad_hooks", None))
+def is_told_of_gradients(leaf: torch.Tensor) -> bool:
+    """Whether something of the user's is called when a gradient has been added to that of a leaf."""
+    return bool(getattr(leaf, "_post_accumulate_grad_hooks", None))
 
 
 _engine: Any = getattr(getattr(torch.autograd, "Variable", None), "_execution_engine", None)

@@ -95,11 +95,8 @@ class Budget:
 
     def _count(self, start: Start, taken: float) -> None:
         self._overlap |= self._calls != start.calls
-        if start.seconds + taken > self._seconds:
-            self._seconds, self._calls = (
-                start.seconds + taken,
-                start.calls + 1,
-            )  # those inside of it are no calls of their own
+        if start.seconds + taken > self._seconds:  # those inside of it are no calls of their own
+            self._seconds, self._calls = start.seconds + taken, start.calls + 1
 
     def spend(self, seconds: float, conversions: int = 0) -> None:
         """So much was spent on conversions, or on preparing one."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any, Protocol
 
+from janusc.fallback.variant import attempt
 from janusc.frames import uncounted
 from janusc.runtime.recovery import Rest
 from janusc.sentinels import MISS
@@ -60,26 +61,17 @@ class Trial:
         """A call of the specialisation, or an ordinary one in its place; MISS where it does not take the call."""
         if self._timing or self._calls < WARM:
             self._calls += not self._timing
-            return self._graph(function, args, kwargs)
+            return attempt(self._run, function, args, kwargs)
         eager = bool(bin(self._calls).count("1") & 1)
         self._timing = True
         started = clock()
         try:
-            result = self._eager(function, args, kwargs) if eager else self._graph(function, args, kwargs)
+            result = self._eager(function, args, kwargs) if eager else attempt(self._run, function, args, kwargs)
         finally:
             self._timing = False
         if result is not MISS and type(result) is not Rest:
             self._count(eager, clock() - started)
         return result
-
-    @uncounted
-    def _graph(self, function: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        try:
-            return self._run(function, *args, **kwargs)
-        except TypeError as error:
-            if error.__traceback__.tb_next is not None:  # type: ignore[union-attr]
-                raise
-            return MISS  # the arguments do not fit: left to the user's function to say
 
     @uncounted
     def _eager(self, function: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

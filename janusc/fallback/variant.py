@@ -79,12 +79,7 @@ class Variant:
     def call(self, function: types.FunctionType, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run a call and count it, as the wrapper does; MISS where a guard does not hold."""
         self.hits += 1
-        try:
-            result = self.run(function, *args, **kwargs)
-        except TypeError as error:
-            if error.__traceback__.tb_next is not None:  # type: ignore[union-attr]
-                raise
-            result = MISS  # the arguments do not fit: left to the user's function to say
+        result = attempt(self.run, function, args, kwargs)
         if result is MISS:
             self.hits -= 1
         return result.finish() if type(result) is Rest else result
@@ -109,6 +104,19 @@ class Variant:
         """The user's line that the emitted code was at when the error was raised."""
         trace = error.__traceback__
         return None if trace is None else Span(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+
+
+@uncounted
+def attempt(
+    run: Callable[..., Any], function: types.FunctionType, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """Run emitted code; arguments that do not fit are a MISS, left to the user's function to say."""
+    try:
+        return run(function, *args, **kwargs)
+    except TypeError as error:
+        if error.__traceback__.tb_next is not None:  # type: ignore[union-attr]
+            raise
+        return MISS
 
 
 def _missing(*args: Any, **kwargs: Any) -> Any:

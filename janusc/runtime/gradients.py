@@ -46,9 +46,9 @@ def step(optimizer: Any) -> None:
 
 
 def backward(undo: UndoLog, loss: torch.Tensor, leaves: Sequence[torch.Tensor], **flags: bool) -> None:
-    """``loss.backward()``, which is known to end at these leaves; of their hooks nothing could be taken back."""
+    """``loss.backward()``, which ends at these leaves, by a guard without other hooks than those asked for here."""
     leaves = [leaf for leaf in leaves if leaf.requires_grad]
-    if any(map(torch_private.has_gradient_hooks, leaves)):
+    if any(map(torch_private.is_told_of_gradients, leaves)):
         raise Deopt(None)
     _keep(undo, leaves, True)
     original = cast(Any, loss).backward

@@ -128,14 +128,35 @@ def many(x, seconds):
     return x
 
 
-def test_what_came_of_it_is_said():
-    f = janus.compile(many)
+def with_a_graph():
+    f, x = janus.compile(many), torch.ones(3)
     state = marks.state_of(f)
-    x = torch.ones(3)
     state.budget.limited = False
     while not state.roster.variants:
         f(x, 0)
+    return f, state, state.roster.variants[0], x
+
+
+def test_a_new_graph_has_a_trial_by_default(monkeypatch):
+    f, x = janus.compile(many), torch.ones(3)
+    state = marks.state_of(f)
+    monkeypatch.setattr(type(state.budget), "forbids", lambda self, hits: False)
+    monkeypatch.setattr(trial, "clock", lambda: 0.0)
+    while not state.roster.variants:
+        f(x, 0)
     (variant,) = state.roster.variants
+    assert variant.run is not variant.made.run and variant.ratio is None
+    before = janus.stats(f)
+    for _ in range(FIRST):
+        assert torch.equal(f(x, 0), many(x, 0))
+    after = janus.stats(f)
+    assert variant.run is variant.made.run and variant.ratio is not None
+    assert after.eager_calls - before.eager_calls == PAIRS[0]
+    assert after.graph_calls - before.graph_calls == FIRST - PAIRS[0]
+
+
+def test_what_came_of_it_is_said():
+    f, state, variant, x = with_a_graph()
     state.judged(variant, variant.run, 0.75, False)
     assert "tried against ordinary calls: 0.75 x their time" in janus.explain(f)
     state.judged(variant, variant.run, 1.5, True)
@@ -150,13 +171,7 @@ def test_what_came_of_it_is_said():
 
 
 def test_a_graph_that_lost_is_tried_again_later():
-    f = janus.compile(many)
-    state = marks.state_of(f)
-    x = torch.ones(3)
-    state.budget.limited = False
-    while not state.roster.variants:
-        f(x, 0)
-    (variant,) = state.roster.variants
+    f, state, variant, x = with_a_graph()
     state.judged(variant, variant.run, 1.5, True)
     for _ in range(state.waiting + 4):
         f(x, 0)

@@ -6,14 +6,13 @@ import torch
 
 from janusc.runtime.optimizers.batches import Batch, counted, dtype_of
 from janusc.runtime.optimizers.equivalents import register
-from janusc.runtime.optimizers.steps import FOREACH, Family, Update, beside, equivalent, fit, fits_now
+from janusc.runtime.optimizers.steps import FOREACH, Family, Update, beside, changes_of, equivalent, fit, fits_now
 
 
 def prepare(batch: Batch) -> Update | None:
     """The update of a batch; None where something is not as torch makes it."""
-    options, parameters, gradients, columns, _ = batch
+    options, parameters, _, columns, _ = batch
     lr, slowing, decay, eps = (options[k] for k in ("lr", "lr_decay", "weight_decay", "eps"))
-    maximize = options["maximize"]
     if not fit(lr, slowing, decay, eps):
         return None
     steps, sums = columns["step"], columns["sum"]
@@ -28,10 +27,8 @@ def prepare(batch: Batch) -> Update | None:
     count = len(parameters)
 
     def make() -> None:
-        changes = FOREACH["neg"](gradients) if maximize else gradients
+        changes = changes_of(batch, decay)
         FOREACH["add_"](steps, [one] * count)
-        if decay != 0:
-            changes = FOREACH["add"](changes, parameters, alpha=decay)
         FOREACH["addcmul_"](sums, changes, changes, 1)
         divisors = FOREACH["sqrt"](sums)
         FOREACH["add_"](divisors, [small] * count)

@@ -6,14 +6,24 @@ import torch
 
 from janusc.runtime.optimizers.batches import Batch, counted, dtype_of
 from janusc.runtime.optimizers.equivalents import register
-from janusc.runtime.optimizers.steps import FOREACH, Family, Update, beside, equivalent, fit, fits_now, of_this_step
+from janusc.runtime.optimizers.steps import (
+    FOREACH,
+    Family,
+    Update,
+    beside,
+    changes_of,
+    equivalent,
+    fit,
+    fits_now,
+    of_this_step,
+)
 
 
 def prepare(batch: Batch) -> Update | None:
     """The update of a batch; None where the state is not there yet, or something is not as torch makes it."""
-    options, parameters, gradients, columns, _ = batch
+    options, parameters, _, columns, _ = batch
     lr, eps, decay, (beta1, beta2) = options["lr"], options["eps"], options["weight_decay"], options["betas"]
-    amsgrad, maximize, decoupled = options["amsgrad"], options["maximize"], options["decoupled_weight_decay"]
+    amsgrad, decoupled = options["amsgrad"], options["decoupled_weight_decay"]
     kept = 1 - lr * decay
     if not fit(lr, eps, decay, beta1, beta2, 1 - beta1, 1 - beta2, kept):
         return None
@@ -32,12 +42,10 @@ def prepare(batch: Batch) -> Update | None:
     count = len(parameters)
 
     def make() -> None:
-        changes = FOREACH["neg"](gradients) if maximize else gradients
+        changes = changes_of(batch, 0 if decoupled else decay)
         FOREACH["add_"](steps, [one] * count)
         if decay != 0 and decoupled:
             FOREACH["mul_"](parameters, [beside(dtype, kept)] * count)
-        elif decay != 0:
-            changes = FOREACH["add"](changes, parameters, alpha=decay)
         FOREACH["lerp_"](means, changes, 1 - beta1)
         FOREACH["mul_"](squares, [decays] * count)
         FOREACH["addcmul_"](squares, changes, changes, 1 - beta2)

@@ -6,14 +6,14 @@ import torch
 
 from janusc.runtime.optimizers.batches import Batch, counted, dtype_of
 from janusc.runtime.optimizers.equivalents import register
-from janusc.runtime.optimizers.steps import FOREACH, Family, Update, beside, equivalent, fit
+from janusc.runtime.optimizers.steps import FOREACH, Family, Update, beside, changes_of, equivalent, fit
 
 
 def prepare(batch: Batch) -> Update | None:
     """The update of a batch; None where the state is not there yet, or something is not as torch makes it."""
-    options, parameters, gradients, columns, _ = batch
+    options, parameters, _, columns, _ = batch
     lr, alpha, eps, momentum, decay = (options[k] for k in ("lr", "alpha", "eps", "momentum", "weight_decay"))
-    centered, maximize = options["centered"], options["maximize"]
+    centered = options["centered"]
     if not fit(lr, alpha, eps, momentum, decay, 1 - alpha):
         return None
     steps, squares = columns["step"], columns["square_avg"]
@@ -27,10 +27,8 @@ def prepare(batch: Batch) -> Update | None:
     count = len(parameters)
 
     def make() -> None:
-        changes = FOREACH["neg"](gradients) if maximize else gradients
+        changes = changes_of(batch, decay)
         FOREACH["add_"](steps, [one] * count)
-        if decay != 0:
-            changes = FOREACH["add"](changes, parameters, alpha=decay)
         FOREACH["mul_"](squares, [kept] * count)
         FOREACH["addcmul_"](squares, changes, changes, 1 - alpha)
         if means:

@@ -6,14 +6,14 @@ import torch
 
 from janusc.runtime.optimizers.batches import Batch, dtype_of
 from janusc.runtime.optimizers.equivalents import register
-from janusc.runtime.optimizers.steps import FOREACH, Family, Update, beside, equivalent, fit
+from janusc.runtime.optimizers.steps import FOREACH, Family, Update, beside, changes_of, equivalent, fit
 
 
 def prepare(batch: Batch) -> Update | None:
     """The update of a batch; None where a buffer is not there yet, or something is not as torch makes it."""
-    options, parameters, gradients, columns, _ = batch
+    options, parameters, _, columns, _ = batch
     lr, momentum, dampening, decay = (options[k] for k in ("lr", "momentum", "dampening", "weight_decay"))
-    nesterov, maximize = options["nesterov"], options["maximize"]
+    nesterov = options["nesterov"]
     if not fit(lr, momentum, dampening, decay, 1 - dampening):
         return None
     buffers = columns.get("momentum_buffer") if momentum != 0 else ()
@@ -23,9 +23,7 @@ def prepare(batch: Batch) -> Update | None:
     momenta = [beside(dtype, momentum)] * len(buffers)
 
     def make() -> None:
-        changes = FOREACH["neg"](gradients) if maximize else gradients
-        if decay != 0:
-            changes = FOREACH["add"](changes, parameters, alpha=decay)
+        changes = changes_of(batch, decay)
         if buffers:
             FOREACH["mul_"](buffers, momenta)
             FOREACH["add_"](buffers, changes, alpha=1 - dampening)

@@ -109,6 +109,12 @@ def _updates(family: Family, optimizer: Any) -> list[Update] | None:
     return updates
 
 
+def changes_of(batch: Batch, decay: float) -> Sequence[Tensor]:
+    """The gradients as they are applied: negative where the optimizer maximises, with the decay of the weights."""
+    changes = FOREACH["neg"](batch.gradients) if batch.options["maximize"] else batch.gradients
+    return FOREACH["add"](changes, batch.parameters, alpha=decay) if decay != 0 else changes
+
+
 def fits_now(*numbers_of_this_step: Any) -> bool:
     """The same of numbers that are others in the next step."""
     return all(map(numbers.is_exact, numbers_of_this_step))

@@ -80,3 +80,22 @@ def test_a_function_without_tensor_work_is_no_graph_for_its_own_sake(stepped):
             update()
     assert janus.stats(update).graphs == 0
     assert not stepped
+
+
+def test_a_backward_of_somebody_elses_is_called_in_a_graph(monkeypatch):
+    weight = torch.ones(3, requires_grad=True)
+
+    @janus.compile(warmup=1)
+    def step(x):
+        loss = (weight * x).sum() * 2
+        loss.backward()
+        return loss.detach()
+
+    for _ in range(4):
+        step(torch.ones(3))
+    assert janus.stats(step).graph_calls == 3 and "ordinary Python" not in janus.explain(step)
+    calls, backward = [], torch.Tensor.backward
+    monkeypatch.setattr(torch.Tensor, "backward", lambda self: (calls.append(self), backward(self)))
+    weight.grad = None
+    step(torch.ones(3))
+    assert len(calls) == 1 and weight.grad.tolist() == [2.0, 2.0, 2.0]
