@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -258,3 +258,40 @@ _graph_log: Any = getattr(torch.autograd.graph, "log", None)
 def logs_backward() -> bool:
     """Whether autograd writes each node of a backward pass to its log."""
     return _graph_log is None or _graph_log.isEnabledFor(logging.DEBUG)
+
+
+# ---- torch's kernel compiler
+
+
+def trace(function: Callable[..., Any], examples: Sequence[torch.Tensor]) -> torch.fx.GraphModule:
+    """The ATen operations that ``function(*examples)`` does, also those of autograd, as a graph of its own.
+
+    Nothing is computed: the examples give shapes, strides, dtypes, devices and what requires gradients. Operations are
+    decomposed into those that the kernel compiler fuses. Whatever the function raises is raised.
+    """
+    from torch._inductor.decomposition import select_decomp_table
+    from torch._subclasses import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    with FakeTensorMode() as mode:
+        fakes = [mode.from_tensor(example) for example in examples]
+        return make_fx(function, decomposition_table=select_decomp_table())(*fakes)
+
+
+def compile_kernels(graph: torch.fx.GraphModule) -> Callable[[list[torch.Tensor]], Sequence[Any]]:
+    """Kernels for a graph from ``trace``; what comes out takes the list of its inputs, and empties it.
+
+    Takes seconds, and raises what the compiler raises, as where there is no C++ compiler.
+    """
+    from torch._guards import TracingContext, tracing
+    from torch._inductor import config
+    from torch._inductor.compile_fx import compile_fx_inner
+
+    fakes = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
+    with torch.no_grad(), tracing(TracingContext(fakes[0].fake_mode)), config.patch(KERNEL_OPTIONS):
+        made: Any = compile_fx_inner(graph, fakes)
+    return getattr(made, "current_callable", None) or made
+
+
+KERNEL_OPTIONS = {"compile_threads": 1, "size_asserts": False, "fallback_random": True}
+"""Of the kernel compiler: no processes of its own, no checks that the guards have made, torch's own random numbers."""
