@@ -275,7 +275,8 @@ def trace(function: Callable[..., Any], examples: Sequence[torch.Tensor]) -> tor
 
     with FakeTensorMode() as mode:
         fakes = [mode.from_tensor(example) for example in examples]
-        return make_fx(function, decomposition_table=select_decomp_table())(*fakes)
+        made: torch.fx.GraphModule = make_fx(function, decomposition_table=select_decomp_table())(*fakes)
+    return made
 
 
 def compile_kernels(graph: torch.fx.GraphModule) -> Callable[[list[torch.Tensor]], Sequence[Any]]:
