@@ -291,7 +291,8 @@ def compile_kernels(graph: torch.fx.GraphModule) -> Callable[[list[torch.Tensor]
     fakes = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
     with torch.no_grad(), tracing(TracingContext(fakes[0].fake_mode)), config.patch(KERNEL_OPTIONS):
         made: Any = compile_fx_inner(graph, fakes)
-    return getattr(made, "current_callable", None) or made
+    kernels: Callable[[list[torch.Tensor]], Sequence[Any]] = getattr(made, "current_callable", None) or made
+    return kernels
 
 
 KERNEL_OPTIONS = {"compile_threads": 1, "size_asserts": False, "fallback_random": True}
