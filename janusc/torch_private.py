@@ -263,6 +263,27 @@ def logs_backward() -> bool:
 # ---- torch's kernel compiler
 
 
+_guards: Any = getattr(getattr(_C, "_dynamo", None), "guards", None)
+
+
+def tensor_guards(tensors: Sequence[torch.Tensor]) -> Callable[..., bool] | None:
+    """A check, called with as many tensors, whether each is like the one in its place; None where torch has no such.
+
+    Compared are Python type, dtype, device, whether it requires a gradient, sizes and strides, and what is switched on
+    in this thread that changes operations of tensors (autocast, inference mode, transforms). Storages and what is in
+    them are not; nothing of the tensors is kept alive.
+    """
+    make = getattr(_guards, "TensorGuards", None)
+    if make is None:
+        return None
+    try:
+        sizes, strides = [list(tensor.shape) for tensor in tensors], [list(tensor.stride()) for tensor in tensors]
+        check: Callable[..., bool] = make(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides).check
+        return check if check(*tensors) else None
+    except (TypeError, ValueError, RuntimeError):  # other parameters, tensors without strides
+        return None
+
+
 def trace(function: Callable[..., Any], examples: Sequence[torch.Tensor]) -> torch.fx.GraphModule:
     """The ATen operations that ``function(*examples)`` does, also those of autograd, as a graph of its own.
 
