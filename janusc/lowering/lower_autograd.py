@@ -15,12 +15,13 @@ import torch
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, IterableV, Known, ListV, Live, Sym, TupleV
-from janusc.lowering.ir import Arg, Const, Tup, Value
+from janusc.lowering.builder import METADATA
+from janusc.lowering.ir import Arg, Const, Node, Ref, Tup, Value
 from janusc.lowering.iterate import item_sample, static_items
 from janusc.lowering.lowering import Lowering, Unconvertible
 from janusc.lowering.mutation import check_layers
 from janusc.lowering.operands import arg, sym
-from janusc.typeinfer import callees
+from janusc.typeinfer import callees, torch_table
 from janusc.types import ANY, HostType, TensorType
 
 _SIGNATURE = inspect.signature(torch.autograd.grad)
@@ -28,6 +29,7 @@ _ZERO_GRAD = inspect.signature(torch.optim.Optimizer.zero_grad)
 _WITHOUT_READING = frozenset(
     {"zero_grad", "step", "save", "set.attr", "write.attr", "write.item", "write.cell", "assert"}
 )
+_TORCH_CALLS = frozenset({"torch", "torch.random", "torch.write", "method"})
 
 
 def call_grad(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -159,10 +161,11 @@ def check_sources(lo: Lowering, outputs: tuple[Arg, ...]) -> None:
     (region,) = lo.builder.regions
     needed = lo.builder.free_values(region, outputs)
     tensors = [v for v in needed if isinstance(v.type, TensorType)]
-    ranges = {n.outputs[0] for n in lo.builder.guards if n.op is ops.BUILTIN}
-    others = {v for v in needed if not isinstance(v.type, (TensorType, HostType))} - ranges
+    plain = {n.outputs[0] for n in lo.builder.guards if _gives_plain(n)}
+    others = {v for v in needed if not isinstance(v.type, (TensorType, HostType))} - plain
     reading = (n for n in region.nodes if n.op.name not in _WITHOUT_READING)
-    if any(not others.isdisjoint(node.inputs) for node in reading):
+    containers = _containers(lo)
+    if any(not others.isdisjoint(v for v in n.inputs if not (v in containers and _takes_sizes(n))) for n in reading):
         raise refuse(lo, "a gradient is taken where tensors are read from objects at run time")
     if any(v in lo.histories for v in tensors):
         raise refuse(lo, "a gradient is taken through history from outside, or through a hook")
@@ -171,6 +174,22 @@ def check_sources(lo: Lowering, outputs: tuple[Arg, ...]) -> None:
     for index, node in enumerate(region.nodes):
         if node.op is ops.BACKWARD:
             region.nodes[index] = replace(node, args=(node.args[0], Tup(tuple(tensors))))
+
+
+def _gives_plain(node: Node) -> bool:
+    """Whether what a guard has computed, of whatever class, holds no tensors: a range, a device, a dtype."""
+    return node.op is ops.BUILTIN or (node.op is ops.ATTRIBUTE and node.target in METADATA)
+
+
+def _containers(lo: Lowering) -> set[Value]:
+    """What the guards know to be a tuple or list."""
+    kinds = {Ref(name) for name, held in lo.builder.objects.items() if held is tuple or held is list}
+    checks = (n for n in lo.builder.guards if n.op is ops.ASSERT and n.target == "type")
+    return {n.args[0] for n in checks if n.args[1] in kinds and isinstance(n.args[0], Value)}
+
+
+def _takes_sizes(node: Node) -> bool:
+    return node.op.name in _TORCH_CALLS and torch_table.takes_sizes(torch_table.last_name(node.target))
 
 
 def put_last(lo: Lowering) -> None:

@@ -67,6 +67,14 @@ _MAY_ALIAS = frozenset(
     "conj_physical".split()
 )
 
+# functions and methods that take containers of whole numbers only: sizes, strides, dimensions
+_TAKES_SIZES = frozenset(
+    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool3d "
+    "avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d adaptive_avg_pool1d adaptive_avg_pool2d "
+    "adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d fold unfold layer_norm rms_norm "
+    "view reshape permute expand repeat tile flip roll broadcast_to sum mean amax amin var std squeeze".split()
+)
+
 # parameters of library modules whose forward is one known op: no effects beside the generator
 OPAQUE_MODULES: tuple[type, ...] = (
     torch.nn.RNNBase,
@@ -174,6 +182,11 @@ def written_arguments(
 def may_alias(name: str) -> bool:
     """Whether the result may share memory with an argument for some sizes or values."""
     return name in _MAY_ALIAS
+
+
+def takes_sizes(name: str) -> bool:
+    """Whether the containers that the function of this last name is given hold whole numbers, and nothing else."""
+    return name in _TAKES_SIZES
 
 
 def is_tensor_method(name: str) -> bool:

@@ -384,3 +384,43 @@ def steps_of_a_model_that_is_read_again():
         return (before - after).item(), model[0].weight.sum()
 
     return step, batches(6), parameters_of(model)
+
+
+@program()
+def sizes_in_containers():
+    """Strides and shapes are read from the layers, and may be others later; a list that holds tensors may be, too."""
+
+    class Picture(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.norm = nn.Conv2d(1, 2, 3, padding=1), nn.BatchNorm2d(2)
+            self.last, self.scale = nn.LayerNorm([2, 2, 2]), [torch.ones(2, requires_grad=True)]
+
+        def forward(self, x):
+            places = torch.arange(x.size(-1), device=x.device)
+            x = functional.max_pool2d(self.norm(self.conv(x + places)), 2)
+            return self.last(x) * self.scale[0]
+
+    model = Picture()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    def other_strides(f):
+        model.conv.stride = [torch.tensor(2), 2]
+        model.last = nn.LayerNorm([2, 1, 1])
+        result = f(torch.randn(2, 1, 4, 4))
+        model.conv.stride, model.last = (1, 1), nn.LayerNorm([2, 2, 2])
+        return result
+
+    def with_history(f):
+        model.scale[0] = model.scale[0] * 2
+        return f(torch.randn(2, 1, 4, 4))
+
+    calls = [(torch.randn(2, 1, 4, 4),) for _ in range(4)]
+    return step, [*calls, other_strides, *calls, with_history], parameters_of(model), model

@@ -1,0 +1,39 @@
+"""The training steps of the benchmark: equal to eager, bit for bit, each in as few transactions as can be."""
+
+import pathlib
+import sys
+
+import pytest
+import torch
+
+import janusc as janus
+from janusc.lowering.ir import Segment
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "bench"))
+steps = pytest.importorskip("models.steps", reason="needs the packages of the benchmark")
+
+CALLS = {"mlp": 200, "gan": 200, "lenet": 30, "transformer": 30, "resnet": 12}
+WARMUP = 3
+
+
+def train(name, decorate):
+    """The losses of all calls of a fresh training, and the training."""
+    training = steps.make(name, decorate)
+    return training, [training.call(number) for number in range(CALLS[name.split(",")[0]])]
+
+
+@pytest.mark.parametrize("name", steps.STEPS)
+def test_a_step_is_that_of_eager_and_one_transaction(name):
+    eager, expected = train(name, steps.as_it_is)
+    training, found = train(name, lambda step: janus.compile(step, backend="aten", warmup=WARMUP))
+    assert found == expected
+    assert all(torch.equal(a, b) for a, b in zip(eager.state(), training.state(), strict=True))
+    if name.startswith("gan"):  # the second of its losses leads through what the first transaction made
+        return
+    assert janus.stats(training.step).graph_calls == len(found) - WARMUP
+    (graph,) = janus.graphs(training.step)
+    assert all(isinstance(part, Segment) for part in graph.chain.steps), str(janus.explain(training.step))
+    operations = [[node.op.name for node in part.body.nodes] for part in graph.chain.steps]
+    whole, (*_, item, check) = operations[0], operations[-1]
+    assert whole[0] == "zero_grad" and whole[-2:] == ["backward", "step"]
+    assert [item, check] == ["method", "assert"] and len(operations) == 2
