@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -284,18 +285,21 @@ def tensor_guards(tensors: Sequence[torch.Tensor]) -> Callable[..., bool] | None
         return None
 
 
-def trace(function: Callable[..., Any], examples: Sequence[torch.Tensor]) -> torch.fx.GraphModule:
+def trace(
+    function: Callable[..., Any], examples: Sequence[torch.Tensor | Callable[[], torch.Tensor]]
+) -> torch.fx.GraphModule:
     """The ATen operations that ``function(*examples)`` does, also those of autograd, as a graph of its own.
 
-    Nothing is computed: the examples give shapes, strides, dtypes, devices and what requires gradients. Operations are
-    decomposed into those that the kernel compiler fuses. Whatever the function raises is raised.
+    Nothing is computed: the examples give shapes, strides, dtypes, devices and what requires gradients. One may be a
+    function that makes such a tensor, by which no memory is used. Operations are decomposed into those that the kernel
+    compiler fuses. Whatever the function raises is raised.
     """
     from torch._inductor.decomposition import select_decomp_table
     from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
 
     with FakeTensorMode() as mode:
-        fakes = [mode.from_tensor(example) for example in examples]
+        fakes = [mode.from_tensor(item) if isinstance(item, torch.Tensor) else item() for item in examples]
         made: torch.fx.GraphModule = make_fx(function, decomposition_table=select_decomp_table())(*fakes)
     return made
 
@@ -318,3 +322,54 @@ def compile_kernels(graph: torch.fx.GraphModule) -> Callable[[list[torch.Tensor]
 
 KERNEL_OPTIONS = {"compile_threads": 1, "size_asserts": False, "fallback_random": True}
 """Of the kernel compiler: no processes of its own, no checks that the guards have made, torch's own random numbers."""
+
+
+def prepare_compiler(folder: str) -> None:
+    """Import the kernel compiler and let it work in a folder: for a process that does nothing else."""
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+    from torch._inductor import compile_fx, config
+
+    assert compile_fx
+    config.fx_graph_cache = False
+
+
+def op_path(function: Any) -> str | None:
+    """The dotted name of an operation of torch's own, as graphs from ``trace`` call it; None of anything else."""
+    from torch._ops import OpOverload
+
+    if not isinstance(function, OpOverload) or function.namespace not in ("aten", "prims", "inductor"):
+        return None
+    return f"torch.ops.{function}"
+
+
+def function_path(function: Any, name: str) -> str | None:
+    """The dotted name by which torch has a function that kernels call under ``name``; None where it has none."""
+    if function is not None and getattr(torch, name, None) is function:
+        return f"torch.{name}"
+    return op_path(function)
+
+
+def kernel_globals(kernel: Any) -> dict[str, Any] | None:
+    """The names of the module that a kernel from ``compile_kernels`` is written in, its file among them, or None."""
+    names = getattr(getattr(kernel, "__func__", kernel), "__globals__", None)
+    return names if isinstance(names, dict) and "__file__" in names else None
+
+
+_ADDRESS = "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"
+
+
+@contextlib.contextmanager
+def loading_kernels() -> Iterator[None]:
+    """Inside, shared objects of the kernel compiler find what they ask the environment for when they are loaded.
+
+    ``os.environ`` doesn't show it, and processes that are started later don't inherit it.
+    """
+    if _ADDRESS in os.environ:
+        yield
+        return
+    os.putenv(_ADDRESS, str(_C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr))
+    try:
+        yield
+    finally:
+        if _ADDRESS not in os.environ:
+            os.unsetenv(_ADDRESS)

@@ -21,6 +21,7 @@ Files in reading order:
     recovery     how a call that was rolled back is finished
     lines        emitted code under the user's own lines
     emit         the whole chain as one Python function
+    compiler     kernels made by another process, a chapter of its own
     optimizers   what stands around a backward pass, a chapter of its own
     audit        which guards a call does not meet
     interpreter  the same without emitting, node by node: the oracle of the tests

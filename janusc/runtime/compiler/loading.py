@@ -1,0 +1,35 @@
+"""From an entry to a kernel, without torch's kernel compiler: its shared objects are loaded, its source is run."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from janusc import torch_private
+from janusc.runtime.compiler.entries import Entry
+
+Kernel = Callable[[list[torch.Tensor]], Sequence[Any]]
+LOAD, CALL = "load", "call"  # what the source of an entry finds, and what it defines
+
+
+def load(entry: Entry) -> Kernel:
+    """The kernel of a checked entry; raises what is raised where it is of another machine after all."""
+
+    def load_extension(file: str, name: str) -> Any:
+        loader = importlib.machinery.ExtensionFileLoader(name, os.path.join(entry.path, file))
+        spec = importlib.util.spec_from_loader(name, loader)
+        assert spec is not None
+        module = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
+        return getattr(module, name)
+
+    names: dict[str, Any] = {"__name__": __name__, LOAD: load_extension}
+    with torch_private.loading_kernels():
+        exec(compile(entry.source, os.path.join(entry.path, "kernel.py"), "exec"), names)
+    made: Kernel = names[CALL]
+    return made

@@ -1,0 +1,106 @@
+"""The compiler process: takes programs from a socket, compiles them at low priority, and says where the entries lie.
+
+It belongs to one process and ends with it, whatever it is at: a thread waits for the other end of the socket to be
+closed. It imports nothing of the user's program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import select
+import shutil
+import signal
+import socket
+import sys
+import threading
+from typing import Any
+
+from janusc import torch_private
+from janusc.runtime.compiler import complaints, entries, folders
+from janusc.runtime.compiler.portable import make_portable
+from janusc.runtime.compiler.program import Program
+from janusc.runtime.compiler.settings import Settings
+
+IDLE = 300.0  # seconds without a request after which the process ends
+PRIORITY = 10
+LONGEST_MESSAGE = 1 << 16
+
+
+def main(descriptor: int, parent: int, private: str) -> None:
+    """Serve the process at the other end of a socket, until it ends or is silent for long."""
+    connection = socket.socket(fileno=descriptor)
+    requests: queue.SimpleQueue[tuple[dict[str, Any], str]] = queue.SimpleQueue()
+    watcher = threading.Thread(target=_watch, args=(connection, parent, private, requests), daemon=True)
+    watcher.start()
+    os.nice(PRIORITY)
+    work = os.path.join(private, "work")
+    torch_private.prepare_compiler(work)
+    _say(connection, hello=os.getpid())
+    with contextlib.suppress(queue.Empty, OSError):
+        while True:
+            request, text = requests.get(timeout=IDLE)
+            _say(connection, job=request["job"], begun=True)
+            _say(connection, job=request["job"], **_answer(request, text))
+    shutil.rmtree(work, ignore_errors=True)
+    os._exit(0)
+
+
+def _watch(connection: socket.socket, parent: int, private: str, requests: queue.SimpleQueue[Any]) -> None:
+    """Put what comes into the queue; end this process, and what it has started, when nothing can come any more."""
+    with contextlib.suppress(OSError):
+        events = select.poll()
+        events.register(connection, select.POLLIN)
+        events.register(os.pidfd_open(parent), select.POLLIN)
+        while [fd for fd, _ in events.poll()] == [connection.fileno()]:
+            message, descriptors, *_ = socket.recv_fds(connection, LONGEST_MESSAGE, 1)
+            if not message:
+                break
+            with open(descriptors[0], encoding="utf-8") as file:
+                file.seek(0)
+                requests.put((json.loads(message), file.read()))
+    shutil.rmtree(private, ignore_errors=True)
+    os.killpg(0, signal.SIGKILL)
+
+
+def _say(connection: socket.socket, **message: Any) -> None:
+    connection.send(json.dumps(message).encode())
+
+
+def _answer(request: dict[str, Any], text: str) -> dict[str, str]:
+    """Where the entry of a program lies, or why there is none."""
+    try:
+        program, settings = Program.loads(text), Settings(**request["settings"])
+        key, places = program.key(settings), request["folders"]
+        for folder in places:
+            if found := entries.find(folder, key):
+                return {"folder": folder, "entry": found.path}
+        return _store(places, key, _compile(program, settings))
+    except BaseException as error:  # whatever it is, the next program has nothing to do with it
+        return {"failure": complaints.describe(error)}
+
+
+def _compile(program: Program, settings: Settings) -> dict[str, bytes]:
+    settings.apply()
+    graph = torch_private.trace(program.function(), [item.make for item in program.inputs])
+    return make_portable(torch_private.compile_kernels(graph))
+
+
+def _store(places: list[str], key: str, files: dict[str, bytes]) -> dict[str, str]:
+    """Write an entry into the first folder that takes it."""
+    for folder in places:
+        try:
+            path = entries.store(folder, key, files)
+        except OSError:
+            if folder == places[-1]:
+                raise
+            continue
+        entries.drop_oldest(folder, folders.cache_limit())
+        return {"folder": folder, "entry": path}
+    raise OSError("there is no folder to write to")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
