@@ -14,7 +14,9 @@ import contextlib
 import contextvars
 import functools
 import io
+import math
 import os
+import re
 import sysconfig
 import traceback
 import warnings
@@ -84,8 +86,8 @@ def assert_equivalent(
     ``inputs`` are the arguments of every call, and ``calls`` the number of calls (default: ``warmup`` + 3); or
     ``calls`` lists the calls: tuples of arguments, `Call` objects, or (with a factory) callables given the function and
     the state objects. ``graph=True`` also fails where no call ran in a graph. ``tolerance`` relaxes the comparison of
-    floating-point values, for fusing backends; everything else stays exact. ``compiler`` replaces ``janusc.compile``;
-    other options go to it.
+    floating-point values, for fusing backends, also of those in texts; everything else stays exact. ``compiler``
+    replaces ``janusc.compile``; other options go to it.
     """
     if isinstance(calls, Sequence):
         if inputs:
@@ -157,9 +159,28 @@ def differences(eager: Trace, compiled: Trace, tolerance: float | None = None) -
     for number, (left, right) in enumerate(zip(eager.calls, compiled.calls), 1):
         for path in [*left, *(p for p in right if p not in left)]:
             a, b = left.get(path), right.get(path)
-            if not (a.matches(b, tolerance) if isinstance(a, TensorFact) else a == b):
+            if not (
+                a.matches(b, tolerance) if isinstance(a, TensorFact) else a == b or _is_near(path, a, b, tolerance)
+            ):
                 found.append(Difference(number, path, a, b))
     return found
+
+
+def _is_near(path: str, a: Fact, b: Fact, tolerance: float | None) -> bool:
+    """Whether two facts are the same but for the rounding of numbers in them, and for memory that nobody reads."""
+    if tolerance is None or a is None or b is None:
+        return False
+    if path.endswith(": storage size"):
+        return True
+    if type(a) is tuple and type(b) is tuple and len(a) == len(b):
+        return all(x == y or _is_near(path, x, y, tolerance) for x, y in zip(a, b))
+    if type(a) is not str or type(b) is not str or _NUMBER.sub("#", a) != _NUMBER.sub("#", b):
+        return False
+    pairs = zip(map(float, _NUMBER.findall(a)), map(float, _NUMBER.findall(b)))
+    return all(math.isclose(x, y, rel_tol=tolerance, abs_tol=tolerance) for x, y in pairs)
+
+
+_NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
 
 
 @dataclass

@@ -298,10 +298,21 @@ def trace(
     from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    with FakeTensorMode() as mode:
+    with FakeTensorMode() as mode, _unlogged("torch._subclasses.fake_tensor"):
         fakes = [mode.from_tensor(item) if isinstance(item, torch.Tensor) else item() for item in examples]
         made: torch.fx.GraphModule = make_fx(function, decomposition_table=select_decomp_table())(*fakes)
     return made
+
+
+@contextlib.contextmanager
+def _unlogged(name: str) -> Iterator[None]:
+    """Errors that are caught are not the user's to read."""
+    logger = logging.getLogger(name)
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def compile_kernels(graph: torch.fx.GraphModule) -> Callable[[list[torch.Tensor]], Sequence[Any]]:
@@ -373,3 +384,13 @@ def loading_kernels() -> Iterator[None]:
     finally:
         if _ADDRESS not in os.environ:
             os.unsetenv(_ADDRESS)
+
+
+any_autocast: Callable[[], bool] = getattr(_C, "_is_any_autocast_enabled", torch.is_autocast_enabled)
+"""Whether autocast is on for any kind of device."""
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    """A number that tensors share that have a storage in common, also where that is of no real memory."""
+    key: int = tensor.untyped_storage()._cdata
+    return key

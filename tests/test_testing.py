@@ -355,6 +355,19 @@ def test_tolerance_is_for_values_only():
         assert_equivalent(affine, ONES, compiler=changed(lambda y, x: y.double()), tolerance=1e-4)
 
 
+def test_tolerance_is_for_numbers_in_texts_too():
+    def told(x):
+        print(f"loss {x.sum().item() / 3}")
+        return (x.numel(), x.sum().item() / 3)
+
+    assert_equivalent(told, ONES, compiler=lambda f: lambda x: f(x * (1 + 1e-6)), tolerance=1e-4)
+    for other in (lambda x: f"{x}", lambda x: x * 1.01):
+        with pytest.raises(AssertionError):
+            assert_equivalent(told, ONES, compiler=lambda f, o=other: lambda x: f(o(x)), tolerance=1e-4)
+    with pytest.raises(AssertionError, match="standard output"):
+        assert_equivalent(told, ONES, compiler=lambda f: lambda x: f(x * (1 + 1e-6)))
+
+
 def test_differences_name_the_call_and_show_both_sides():
     with pytest.raises(AssertionError) as caught:
         assert_equivalent(affine, torch.ones(1), calls=2, compiler=changed(lambda y, x: y - 1))

@@ -18,12 +18,13 @@ _LEAST = 2
 
 @dataclass(frozen=True)
 class Block:
-    """The nodes ``start`` to ``stop`` (exclusive) of a graph."""
+    """The nodes ``start`` to ``stop`` (exclusive) of a graph; it ``acts`` if they do more than give outputs."""
 
     start: int
     stop: int
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
+    acts: bool = False
 
 
 def is_tensor_op(node: Node) -> bool:
@@ -52,12 +53,18 @@ def partition(graph: Graph, uses: dict[Value, int] | None = None) -> tuple[Block
         while stop < len(graph.nodes) and is_tensor_op(graph.nodes[stop]):
             stop += 1
         if stop - start >= _LEAST:
-            blocks.append(_block(graph, start, stop, uses))
+            blocks.append(block_of(graph, start, stop, uses))
         start = stop + 1
     return tuple(blocks)
 
 
-def _block(graph: Graph, start: int, stop: int, uses: dict[Value, int]) -> Block:
+def closed(graph: Graph, block: Block) -> Graph:
+    """A block as a graph of its own."""
+    return Graph(block.inputs, graph.nodes[block.start : block.stop], block.outputs)
+
+
+def block_of(graph: Graph, start: int, stop: int, uses: dict[Value, int]) -> Block:
+    """The nodes of a graph from ``start`` to ``stop`` as a block."""
     inputs: dict[Value, None] = {}
     inside: dict[Value, None] = {}
     for node in graph.nodes[start:stop]:

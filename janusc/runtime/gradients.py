@@ -45,6 +45,23 @@ def step(optimizer: Any) -> None:
     lookup.equivalent_of(made, made.__func__)()
 
 
+def backward_is_torchs() -> bool:
+    """Whether ``loss.backward()`` is what torch makes of it, and nothing that was put in its place."""
+    return torch.Tensor.backward is _BACKWARD
+
+
+def hand_over(undo: UndoLog, leaves: Sequence[torch.Tensor], found: Sequence[torch.Tensor]) -> None:
+    """Let leaves have the gradients that a kernel has found, as the end of a backward pass does; under ``no_grad``."""
+    if any(map(torch_private.is_told_of_gradients, leaves)):
+        raise Deopt(None)
+    _keep(undo, leaves, True)
+    for leaf, gradient in zip(leaves, found):
+        if leaf.grad is None:
+            leaf.grad = gradient
+        else:
+            leaf.grad.add_(gradient)
+
+
 def backward(undo: UndoLog, loss: torch.Tensor, leaves: Sequence[torch.Tensor], **flags: bool) -> None:
     """``loss.backward()``, which ends at these leaves, by a guard without other hooks than those asked for here."""
     leaves = [leaf for leaf in leaves if leaf.requires_grad]
@@ -52,7 +69,7 @@ def backward(undo: UndoLog, loss: torch.Tensor, leaves: Sequence[torch.Tensor], 
         raise Deopt(None)
     _keep(undo, leaves, True)
     original = cast(Any, loss).backward
-    if torch.Tensor.backward is _BACKWARD:
+    if backward_is_torchs():
         backwards.backward(original, loss, **flags)
     else:
         original(**flags)

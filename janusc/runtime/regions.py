@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import builtins
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from janusc.lowering.effects import may_fail
 from janusc.lowering.ir import Arg, Const, Graph, Node, Tup, Value, values_of
 from janusc.runtime.backends.aten import reuse_buffers
-from janusc.runtime.blocks import Block, last_uses, partition
+from janusc.runtime.blocks import Block, closed, last_uses
 from janusc.runtime.forms import FORMS, assign, attribute, form, item_text
 from janusc.runtime.writer import Writer, tuple_text
 from janusc.source import Span
@@ -30,21 +30,33 @@ def is_small(kind: Type) -> bool:
 def write_nodes(writer: Writer, graph: Graph, release: bool = True) -> None:
     """Every node of a graph whose parameters have names."""
     uses = last_uses(graph)
-    graph = replace(graph, nodes=reuse_buffers(graph, uses))
-    blocks = {block.start: block for block in partition(graph, uses)}
+    _write_run(writer, graph, uses, writer.backend.blocks(graph, uses), release)
+
+
+def _write_one_by_one(writer: Writer, graph: Graph) -> None:
+    """The nodes of a block for which there is no kernel."""
+    _write_run(writer, graph, last_uses(graph), (), True)
+
+
+def _write_run(writer: Writer, graph: Graph, uses: dict[Value, int], found: Sequence[Block], release: bool) -> None:
+    blocks = {block.start: block for block in found}
+    nodes = reuse_buffers(graph, uses)
     own: set[Value] = set()
     index = 0
-    while index < len(graph.nodes):
+    while index < len(nodes):
         block = blocks.get(index)
-        stop = _write_block(writer, graph, block) if block is not None else index
-        if stop == index:
-            _write_node(writer, graph.nodes[index], uses)
-            stop = index + 1
-        nodes = graph.nodes[index:stop]
+        if block is not None and _write_block(writer, graph, block):
+            stop, met, same_line = block.stop, (*block.inputs, *block.outputs), False
+            made = block.outputs
+        else:
+            node = nodes[index]
+            _write_node(writer, node, uses)
+            stop, met, made = index + 1, (*node.inputs, *node.outputs), node.outputs
+            same_line = not node.regions and node.op.name != "assert"
         if release:
-            dead = [v for n in nodes for v in (*n.inputs, *n.outputs) if uses.get(v, -1) < stop]
-            own.update(v for n in nodes for v in n.outputs if writer.is_named(v))
-            _release(writer, [v for v in dead if v in own], nodes[-1])
+            dead = [v for v in met if uses.get(v, -1) < stop]
+            own.update(v for v in made if writer.is_named(v))
+            _release(writer, [v for v in dead if v in own], same_line)
             own.difference_update(dead)
         index = stop
 
@@ -81,21 +93,26 @@ def _only_asked(nodes: Sequence[Node], index: int, counts: Counter[Value]) -> bo
     return check.op.name == "assert" and check.target in _ASKED_ONCE and between
 
 
-def _write_block(writer: Writer, graph: Graph, block: Block) -> int:
-    """Announce a block; call it, where the backend compiles it. Returns the index of the next node to write."""
+def _write_block(writer: Writer, graph: Graph, block: Block) -> bool:
+    """Announce a block, and write it where the backend compiles it; False where its nodes are still to be written."""
     writer.blocks += 1
     count = block.stop - block.start
     writer.line(f"# block {writer.blocks} ({writer.backend.name}, {count} ops)")
-    compiled = writer.backend.compile(graph, block)
-    if compiled is None:
-        return block.start
-    name = writer.bind(compiled, f"block_{writer.blocks}")
+    inner = closed(graph, block)
+    site = writer.backend.compile(inner, writer.objects)
+    if site is None:
+        return False
+    name = writer.bind(site, f"block_{writer.blocks}")
+    found = writer.fresh("_jc_found")
+    inputs = ["_jc_undo" if block.acts else "None", *map(writer.expr, block.inputs)]
+    writer.line(f"{found} = {name}({', '.join(inputs)})")
     names = [writer.define(v) for v in block.outputs]
-    for node in graph.nodes[block.start : block.stop]:
-        writer.line("#", node.span)
-    targets = f"{tuple_text(names)} = " if names else ""
-    writer.line(f"{targets}{name}({', '.join(map(writer.expr, block.inputs))})")
-    return block.stop
+    writer.line(f"if {found} is None:")
+    _write_suite(writer, inner, names, _write_one_by_one)
+    if names:
+        writer.line("else:")
+        writer.line(f"    {tuple_text(names)} = {found}")
+    return True
 
 
 def _write_node(writer: Writer, node: Node, uses: dict[Value, int]) -> None:
@@ -108,16 +125,18 @@ def _write_node(writer: Writer, node: Node, uses: dict[Value, int]) -> None:
     FORMS[node.op.name](writer, node)
 
 
-def _release(writer: Writer, values: Iterable[Value], node: Node) -> None:
+def _release(writer: Writer, values: Iterable[Value], same_line: bool) -> None:
     names = dict.fromkeys(writer.expr(v) for v in values if not is_small(v.type))
     if names:
-        writer.release(names, same_line=not node.regions and node.op.name != "assert")
+        writer.release(names, same_line)
 
 
 # ---- regions -----------------------------------------------------------------------------------------------------
 
 
-def _write_suite(writer: Writer, region: Graph, names: Sequence[str]) -> None:
+def _write_suite(
+    writer: Writer, region: Graph, names: Sequence[str], write: Callable[[Writer, Graph], None] = write_nodes
+) -> None:
     """A region that runs at most once, its outputs under these names."""
     writer.indent()
     before = len(writer.lines)
@@ -128,7 +147,7 @@ def _write_suite(writer: Writer, region: Graph, names: Sequence[str]) -> None:
         if isinstance(output, Value) and output in inside and counts[output] == 1:
             writer.rename(output, name)
             direct.add(output)
-    write_nodes(writer, region)
+    write(writer, region)
     for name, output in zip(names, region.outputs):
         if output not in direct:
             writer.line(f"{name} = {writer.expr(output)}")

@@ -58,7 +58,7 @@ class Writer:
         self.abort_hooks = abort_hooks
         self.last: Node | None = None  # the node after which nothing of the transaction can fail
         self.fail: Callable[[str | None], str] = self.deopt
-        self._objects = objects
+        self.objects = objects
         self._margin = ""
         self._tail = 0
         self._names: dict[Value, str] = {}
@@ -188,9 +188,9 @@ class Writer:
         if isinstance(arg, Const):
             return self._const(arg.value)
         if isinstance(arg, Ref):
-            if arg.name == UNBOUND.name and arg.name not in self._objects:
+            if arg.name == UNBOUND.name and arg.name not in self.objects:
                 return self.runtime("_jc_UNBOUND", UNBOUND)
-            target = self._objects[arg.name]
+            target = self.objects[arg.name]
             name = self.bind(target, arg.name)
             return f"{name}()" if isinstance(target, weakref.ref) else name
         return self._template(arg)

@@ -429,9 +429,12 @@ def test_a_compiled_block_is_called_with_what_enters_it():
     class Compiled:
         name = "summing"
 
-        def compile(self, graph, block):
-            assert [len(block.inputs), len(block.outputs)] == [2, 1]
-            return lambda x, factor: (x * factor + 1,)
+        def blocks(self, graph, uses):
+            return partition(graph, uses)
+
+        def compile(self, block, objects):
+            assert [len(block.params), len(block.outputs)] == [2, 1]
+            return lambda undo, x, factor: (x * factor + 1,) if factor > 0 else None
 
     def build(body, function, x, factor):
         y = body("operator", "add", scaled(body, function, x, factor), 1, out=(TENSOR,))
@@ -441,6 +444,7 @@ def test_a_compiled_block_is_called_with_what_enters_it():
     executable = emitted(scale, single(scale, build), backend=Compiled())
     assert "# block 1 (summing, 2 ops)" in executable.source
     assert executable.run(scale, torch.ones(4), 3.0).tolist() == [4.0] * 4
+    assert executable.run(scale, torch.ones(4), -3.0).tolist() == [-2.0] * 4
     inline = emitted(scale, single(scale, build), backend="aten")
     assert "# block 1 (aten, 2 ops)" in inline.source and "factor" in inline.source
     assert inline.run(scale, torch.ones(4), 3.0).tolist() == [4.0] * 4

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from janusc.lowering.ir import Graph, Node, Value
 from janusc.runtime.backends.base import BACKENDS
-from janusc.runtime.blocks import Block
+from janusc.runtime.blocks import Block, partition
 
 # what a new tensor is made by, none of which keeps its result for the backward pass
 _MAKES_NEW = frozenset(
@@ -30,7 +31,11 @@ class Aten:
 
     name: str = "aten"
 
-    def compile(self, graph: Graph, block: Block) -> None:
+    def blocks(self, graph: Graph, uses: dict[Value, int]) -> tuple[Block, ...]:
+        """Runs of tensor operations, to be announced."""
+        return partition(graph, uses)
+
+    def compile(self, block: Graph, objects: Mapping[str, Any]) -> None:
         """Nothing to compile: the nodes are emitted inline."""
         return None
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from janusc.lowering.ir import Graph
+from janusc.lowering.ir import Graph, Value
 from janusc.registry import Registry
 from janusc.runtime.blocks import Block
+from janusc.runtime.transaction import UndoLog
+
+
+class Site(Protocol):
+    """A block in emitted code."""
+
+    def __call__(self, undo: UndoLog | None, *inputs: Any) -> Sequence[Any] | None:
+        """Its outputs; None, with nothing done, to have its nodes run one by one. A backward pass needs the log."""
 
 
 class Backend(Protocol):
@@ -17,8 +25,11 @@ class Backend(Protocol):
     def name(self) -> str:
         """What the user asks for it by."""
 
-    def compile(self, graph: Graph, block: Block) -> Callable[..., tuple[Any, ...]] | None:
-        """A function from the block's inputs to the tuple of its outputs; None to have its nodes emitted inline."""
+    def blocks(self, graph: Graph, uses: dict[Value, int]) -> tuple[Block, ...]:
+        """The blocks of a graph, of which the index of the last node that reads a value is known."""
+
+    def compile(self, block: Graph, objects: Mapping[str, Any]) -> Site | None:
+        """What a closed block is called by; None to have its nodes emitted inline alone."""
 
 
 BACKENDS: Registry[str, Backend] = Registry("backends")

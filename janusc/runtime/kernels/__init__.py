@@ -1,0 +1,17 @@
+"""Kernels: blocks, and steps of optimizers, as code that torch's kernel compiler makes for one class of inputs.
+
+Comes in:  a block as a graph of its own, and at run time its inputs.
+Goes out:  its outputs; where it writes, the new contents of what is written, and where a backward pass ends it, the
+           gradients of the leaves: nothing else is changed, and the undo log knows of it.
+Requires:  that the transaction around can still be rolled back.
+Never:     takes inputs of another class than those it was traced with: shapes, strides, dtypes, devices, what requires
+           gradients, and the state of torch that decides what its operations do.
+
+Files in reading order:
+    classes  the class of inputs a kernel is for, as something to ask at each call
+    extent   how far a kernel reaches in a graph
+    joint    a block as one traced graph, with the backward pass that ends it
+    functional  writes in a traced graph as values
+    spent    tensors whose history was used up by that backward pass
+    site     a block in emitted code: the kernels it has, and the making of one more
+"""

@@ -1,0 +1,68 @@
+"""The class of inputs that a kernel is for: what it was traced with, and what may not differ at a later call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from janusc import torch_private
+from janusc.types import LITERALS
+
+
+def ambient() -> tuple[Any, ...]:
+    """The state of torch in this thread that changes what the same operations do."""
+    return (
+        torch.is_grad_enabled(),
+        torch_private.any_autocast(),
+        torch.is_inference_mode_enabled(),
+        torch.get_default_dtype(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.get_num_threads(),
+    )
+
+
+class InputClass:
+    """What is asked of inputs: tensors by their traits, numbers and the like by type and value."""
+
+    __slots__ = ("_ambient", "_check", "_literals", "positions")
+
+    def __init__(self, inputs: Sequence[Any], check: Callable[..., bool], positions: tuple[int, ...]) -> None:
+        self.positions = positions
+        """Of the tensors among the inputs."""
+        self._check = check
+        self._literals = [(i, type(x), x) for i, x in enumerate(inputs) if i not in positions]
+        self._ambient = ambient()
+
+    def takes(self, inputs: Sequence[Any]) -> bool:
+        """Whether inputs are of this class, at this moment."""
+        if self._literals:
+            for index, kind, value in self._literals:
+                if type(inputs[index]) is not kind or inputs[index] != value:
+                    return False
+            inputs = [inputs[i] for i in self.positions]
+        return self._check(*inputs) and self._ambient == ambient()
+
+
+def class_of(inputs: Sequence[Any]) -> InputClass | None:
+    """The class of inputs; None where no kernel could be made for them."""
+    positions = tuple(i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor))
+    tensors = [inputs[i] for i in positions]
+    if not tensors or not all(map(_is_plain, tensors)) or torch_private.any_autocast():
+        return None
+    if not all(type(x) in LITERALS and x == x for x in inputs if not isinstance(x, torch.Tensor)):
+        return None
+    check = torch_private.tensor_guards(tensors)
+    return None if check is None else InputClass(inputs, check, positions)
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether the kernel compiler knows all that a tensor is."""
+    return (
+        type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and tensor.layout is torch.strided
+        and not (tensor.is_nested or tensor.is_quantized or tensor.is_complex() or tensor.is_conj() or tensor.is_neg())
+        and not tensor.is_inference()
+        and tensor.device.type != "meta"
+    )

@@ -1,0 +1,187 @@
+"""A block as one traced graph: its operations, and where a backward pass ends it, the gradients of its leaves.
+
+Derivatives come from torch: the block runs once on fake tensors under autograd, and what autograd does is traced.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from janusc import torch_private
+from janusc.lowering.ir import Graph, Tup, Value
+from janusc.runtime.interpreter import Machine
+from janusc.runtime.kernels.functional import Unfit, make_functional
+from janusc.runtime.kernels.spent import keeps_tensors, leads_to
+from janusc.types import LITERALS
+
+
+@dataclass(frozen=True)
+class BlockGraph:
+    """A block as a closed graph without a backward pass, of which ``loss`` and ``leaves`` are said if one ends it.
+
+    ``written``: the inputs whose contents were kept, so that they may be written.
+    """
+
+    graph: Graph
+    objects: Mapping[str, Any]
+    loss: Value | None = None
+    leaves: tuple[Value, ...] = ()
+    written: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A traced block: ``module`` takes the tensors among the inputs; gives outputs, new contents and gradients.
+
+    ``constants``: the outputs that are no tensors, by their index. ``histories``: of each output that has one in eager
+    mode, the name of its last node. ``written`` and ``leaves``: where among the inputs is what gets the new contents,
+    and the gradients.
+    """
+
+    module: torch.fx.GraphModule
+    outputs: int
+    constants: Mapping[int, Any]
+    histories: Mapping[int, str]
+    written: tuple[int, ...]
+    leaves: tuple[int, ...]
+
+
+@dataclass
+class _Found:
+    """What a trace finds beside the operations."""
+
+    constants: dict[int, Any] = field(default_factory=dict)
+    histories: dict[int, str] = field(default_factory=dict)
+    written: tuple[int, ...] = ()
+    leaves: tuple[int, ...] = ()
+
+
+def split_block(graph: Graph, objects: Mapping[str, Any]) -> BlockGraph:
+    """A closed graph of a block, with what is no computation apart."""
+    saves = {v for node in graph.nodes if node.op.name == "save" for v in node.inputs}
+    written = tuple(v for v in graph.params if v in saves)
+    last = graph.nodes[-1]
+    nodes = tuple(node for node in graph.nodes if node.op.name not in ("save", "backward"))
+    if last.op.name != "backward":
+        return BlockGraph(replace(graph, nodes=nodes), objects, written=written)
+    loss, leaves = last.args
+    assert isinstance(loss, Value) and isinstance(leaves, Tup)
+    named = tuple(v for v in leaves.items if isinstance(v, Value))
+    return BlockGraph(replace(graph, nodes=nodes), objects, loss, named, written)
+
+
+def trace_block(block: BlockGraph, inputs: Sequence[Any], positions: Sequence[int]) -> Traced:
+    """Trace a block for inputs like these, of which those at the positions are tensors; raises Unfit."""
+    found = _Found()
+    run = functools.partial(_run, block, list(inputs), positions, _leaves_of(block, inputs), found)
+    try:
+        module = torch_private.trace(run, [inputs[i] for i in positions])
+    except Unfit:
+        raise
+    except Exception as error:
+        raise Unfit(f"{type(error).__name__} while it was traced: {error}") from None
+    make_functional(module)
+    _check(module)
+    return Traced(module, len(block.graph.outputs), found.constants, found.histories, found.written, found.leaves)
+
+
+def _run(
+    block: BlockGraph,
+    values: list[Any],
+    positions: Sequence[int],
+    leaves: Sequence[int],
+    found: _Found,
+    *tensors: torch.Tensor,
+) -> list[torch.Tensor]:
+    """The block on fake tensors: its outputs, the new contents of what it writes, its gradients."""
+    written = [i for i, param in enumerate(block.graph.params) if param in block.written]
+    for position, tensor in zip(positions, tensors):
+        values[position] = tensor.clone() if position in written else tensor
+    wanted = block.graph.outputs if block.loss is None else (*block.graph.outputs, block.loss)
+    made = Machine(block.objects).run(replace(block.graph, outputs=wanted), values)
+    if any(tensor._version for tensor in tensors):
+        raise Unfit("it writes an input that was not kept")
+    outputs = made[: len(block.graph.outputs)]
+    tensors_out = _outputs_of(outputs, found)
+    gradients: list[torch.Tensor] = []
+    if block.loss is not None:
+        found.histories = _histories(outputs, made[-1])
+        gradients, found.leaves = _differentiate(made[-1], [values[i] for i in leaves], leaves)
+    found.written = tuple(i for i in written if values[i]._version)
+    return [*tensors_out, *(values[i] for i in found.written), *gradients]
+
+
+def _outputs_of(outputs: Sequence[Any], found: _Found) -> list[torch.Tensor]:
+    """The tensors among the outputs; the others are the same for all inputs of the class."""
+    tensors = []
+    for index, output in enumerate(outputs):
+        if isinstance(output, torch.Tensor):
+            tensors.append(output.detach())
+        elif type(output) in LITERALS or type(output) is torch.Size:
+            found.constants[index] = output
+        else:
+            raise Unfit("an output is an object")
+    return tensors
+
+
+def _leaves_of(block: BlockGraph, inputs: Sequence[Any]) -> list[int]:
+    """Where the leaves are that get gradients; whatever else has a history can't be followed."""
+    params = block.graph.params
+    if block.loss is None:
+        if torch.is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in inputs):
+            raise Unfit("its backward pass is not in the graph")
+        return []
+    requiring = [i for i, x in enumerate(inputs) if getattr(x, "requires_grad", False)]
+    if any(params[i] not in block.leaves or inputs[i].grad_fn is not None for i in requiring):
+        raise Unfit("its history begins before it")
+    return requiring
+
+
+def _differentiate(
+    loss: torch.Tensor, leaves: Sequence[torch.Tensor], positions: Sequence[int]
+) -> tuple[list[torch.Tensor], tuple[int, ...]]:
+    if loss.numel() != 1 or not loss.requires_grad:
+        raise Unfit("its loss is no number with a history")
+    found = torch.autograd.grad(loss, list(leaves), allow_unused=True)
+    pairs = [(i, leaf, g) for i, leaf, g in zip(positions, leaves, found) if g is not None]
+    return [_laid_out(g, leaf) for _, leaf, g in pairs], tuple(i for i, _, _ in pairs)
+
+
+def _laid_out(gradient: torch.Tensor, leaf: torch.Tensor) -> torch.Tensor:
+    """A gradient in the layout that autograd gives it: that of its leaf, where that is dense."""
+    like = torch.empty_like(leaf.detach(), memory_format=torch.preserve_format)
+    if gradient.layout is not torch.strided or gradient.dtype is not leaf.dtype:
+        raise Unfit("a gradient is not like its leaf")
+    return gradient.clone() if gradient.stride() == like.stride() else like.copy_(gradient)
+
+
+def _histories(outputs: Sequence[torch.Tensor], loss: torch.Tensor) -> dict[int, str]:
+    """The outputs with a history, all of which the backward pass has to use up."""
+    histories = {}
+    for index, output in enumerate(outputs):
+        if not isinstance(output, torch.Tensor) or not output.requires_grad:
+            continue
+        node = output.grad_fn
+        if not leads_to(loss.grad_fn, node) or not keeps_tensors(node):
+            raise Unfit("an output has a history that the backward pass leaves usable")
+        assert node is not None
+        histories[index] = node.name()
+    return histories
+
+
+def _check(module: torch.fx.GraphModule) -> None:
+    """Nothing is drawn; each output has memory of its own, so that to change one in place changes no other."""
+    (output,) = (node for node in module.graph.nodes if node.op == "output")
+    if any(torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) for node in module.graph.nodes):
+        raise Unfit("it draws random numbers")
+    memory = {torch_private.storage_key(n.meta["val"]) for n in module.graph.nodes if n.op == "placeholder"}
+    for node in output.args[0]:
+        key = torch_private.storage_key(node.meta["val"])
+        if key in memory:
+            raise Unfit("an output shares its memory")
+        memory.add(key)
