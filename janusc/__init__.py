@@ -18,6 +18,7 @@ from janusc.fallback.call import StrictError
 from janusc.fallback.eager import eager
 from janusc.fallback.report import GraphView, GraphViews, Stats
 from janusc.options import Options
+from janusc.runtime.backends.compiled import register_backend
 
 __version__ = "0.1.0"
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "explain",
     "graphs",
     "opaque",
+    "register_backend",
     "reset",
     "stats",
 ]

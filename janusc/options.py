@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-BACKENDS = ("auto", "aten", "inductor")
+from janusc.registry import Registry
+
+BACKENDS: Registry[str, Any] = Registry("backends")
+"""Who computes straight-line tensor code, by the names that users ask for them by; see the chapter of backends."""
 EXECUTORS = ("emitted", "interpreter")
 
 
@@ -40,7 +43,7 @@ class Options:
         if self.warmup is not None:
             _check_count("warmup", self.warmup, 0)
         _check_count("max_variants", self.max_variants, 1)
-        _check_choice("backend", self.backend, BACKENDS)
+        _check_choice("backend", self.backend, tuple(BACKENDS))
         _check_choice("executor", self.executor, EXECUTORS)
         for name in ("strict", "trust_inputs", "passes", "abort_hooks"):
             value = getattr(self, name)

@@ -14,6 +14,7 @@ Files in reading order:
     truths       comparisons of which only the truth is asked
     forms        how each op is written, without control flow
     blocks       the straight-line runs of pure tensor operations
+    kernels      blocks as compiled code for one class of inputs, a chapter of its own
     backends     how a block is executed, a chapter of its own
     regions      how a graph is written: nodes, blocks, nested suites
     rng          who draws random numbers, and how they are given back

@@ -42,7 +42,6 @@ from janusc.frames import uncounted
 from janusc.lowering.effects import COMMIT_WRITES
 from janusc.lowering.ir import FUNCTION, Chain, Graph, HostRange, Mark, Node, Segment, Value, end_of, walk
 from janusc.runtime import recovery, regions, rng, transaction
-from janusc.runtime.backends import inductor  # noqa: F401  it registers itself
 from janusc.runtime.backends.aten import AUTO
 from janusc.runtime.backends.base import BACKENDS, Backend
 from janusc.runtime.forms import FORMS

@@ -51,9 +51,10 @@ def backward_is_torchs() -> bool:
 
 
 def hand_over(undo: UndoLog, leaves: Sequence[torch.Tensor], found: Sequence[torch.Tensor]) -> None:
-    """Let leaves have the gradients that a kernel has found, as the end of a backward pass does; under ``no_grad``."""
-    if any(map(torch_private.is_told_of_gradients, leaves)):
-        raise Deopt(None)
+    """Let leaves have the gradients that a kernel has found, as the end of a backward pass does; under ``no_grad``.
+
+    Nobody may be told of gradients of these leaves.
+    """
     _keep(undo, leaves, True)
     for leaf, gradient in zip(leaves, found):
         if leaf.grad is None:

@@ -14,6 +14,7 @@ from janusc.lowering.ir import FUNCTION, Chain, Const, HostRange, Ref, Segment, 
 from janusc.runtime import emit
 from janusc.runtime.backends.aten import ATEN
 from janusc.runtime.backends.base import BACKENDS
+from janusc.runtime.blocks import partition
 from janusc.sentinels import MISS, UNBOUND
 from janusc.source import Span
 from janusc.types import ANY

@@ -9,5 +9,5 @@ Never:     changes a result: ``aten`` is bit-equal to eager by calling the very 
 Files in reading order:
     base  what a backend is, and the table of them
     aten  the exact backend: the very torch calls of the program, inline
-    inductor  kernels, by torch's own compiler
+    compiled  kernels, by torch's own compiler or one of the user's
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from janusc import options
 from janusc.lowering.ir import Graph, Value
 from janusc.registry import Registry
 from janusc.runtime.blocks import Block
@@ -32,4 +33,4 @@ class Backend(Protocol):
         """What a closed block is called by; None to have its nodes emitted inline alone."""
 
 
-BACKENDS: Registry[str, Backend] = Registry("backends")
+BACKENDS: Registry[str, Backend] = options.BACKENDS

@@ -37,9 +37,11 @@ class Kernel:
         self._constants = sorted(traced.constants.items())
 
     def run(self, undo: UndoLog | None, inputs: Sequence[Any]) -> Sequence[Any] | None:
-        """The outputs; contents and gradients go where they belong. None, with nothing done, where memory overlaps."""
+        """The outputs; contents and gradients go where they belong. None, with nothing done, where it is no kernel's work."""
         traced = self._traced
         if traced.written and not _are_apart(inputs, self.inputs.positions, traced.written):
+            return None
+        if any(torch_private.is_told_of_gradients(inputs[i]) for i in traced.leaves):
             return None
         enabled = torch.is_grad_enabled()
         torch.set_grad_enabled(False)

@@ -1,0 +1,65 @@
+"""Blocks as kernels, by torch's own compiler or one of the user's: equal within the rounding of reordered sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from janusc import torch_private
+from janusc.lowering.ir import Graph, Value
+from janusc.runtime.backends.base import BACKENDS
+from janusc.runtime.blocks import Block
+from janusc.runtime.kernels.extent import extents
+from janusc.runtime.kernels.joint import split_block
+from janusc.runtime.kernels.site import Compiled, Compiler, Site
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """Compiles a block at the first call with inputs of a class, and runs its kernel from then on."""
+
+    name: str
+    compiler: Compiler
+
+    def blocks(self, graph: Graph, uses: dict[Value, int]) -> tuple[Block, ...]:
+        """Runs of tensor operations with what stands between them, and the backward passes from them."""
+        return extents(graph, uses)
+
+    def compile(self, block: Graph, objects: Mapping[str, Any]) -> Site:
+        """A place that makes its kernel when it sees inputs."""
+        return Site(split_block(block, objects), self.compiler)
+
+
+INDUCTOR = BACKENDS.register("inductor", Kernels("inductor", torch_private.compile_kernels))
+
+
+def register_backend(name: str, compiler: Callable[[torch.fx.GraphModule, list[torch.Tensor]], Any]) -> None:
+    """Let ``janus.compile(f, backend=name)`` have its blocks compiled by ``compiler(module, examples)``.
+
+    The module is a graph of ATen operations, decomposed, without writes and random numbers; where a backward pass ends
+    the block, the gradients are among its outputs. The examples are fake tensors: shapes, strides, dtypes and devices
+    without data. What comes back is called with such tensors, gradients disabled, and gives a list or tuple of as many
+    tensors as the module does, each with memory of its own. It must not change its arguments.
+
+    Raises TypeError where the name is no string or the compiler can't be called, and ValueError for a name that is
+    taken.
+    """
+    if not isinstance(name, str) or not callable(compiler):
+        raise TypeError("janusc: register_backend needs a name and a function of a module and examples")
+    if name in BACKENDS:
+        raise ValueError(f"janusc: there is a backend {name!r} already")
+
+    def compile_module(module: torch.fx.GraphModule) -> Compiled:
+        examples = [node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"]
+        made = compiler(module, examples)
+
+        def run(inputs: list[torch.Tensor]) -> Sequence[Any]:
+            results: Sequence[Any] = made(*inputs)
+            return results
+
+        return run
+
+    BACKENDS.register(name, Kernels(name, compile_module))
