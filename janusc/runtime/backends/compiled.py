@@ -10,6 +10,7 @@ import torch
 
 from janusc import torch_private
 from janusc.lowering.ir import Graph, Value
+from janusc.runtime.backends import aten  # noqa: F401  the exact one comes first in the table
 from janusc.runtime.backends.base import BACKENDS
 from janusc.runtime.blocks import Block
 from janusc.runtime.kernels.extent import extents

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from janusc.lowering.effects import IDENTITY_OPERATORS
+from janusc.lowering.effects import IDENTITY_OPERATORS, is_scalar
 from janusc.lowering.ir import Graph, Node, Value
 from janusc.runtime.blocks import Block, block_of, is_tensor_op
 from janusc.types import TensorType
@@ -29,7 +29,7 @@ def _is_admitted(node: Node) -> bool:
         return node.target in _ASSERTS
     if name == "save":
         return node.target == "tensor"
-    return name in _WRITES and bool(node.args) and all(isinstance(v.type, TensorType) for v in node.inputs)
+    return name in _WRITES and all(isinstance(v.type, TensorType) or is_scalar(v) for v in node.inputs)
 
 
 def extents(graph: Graph, uses: dict[Value, int]) -> tuple[Block, ...]:

@@ -86,6 +86,7 @@ def trace_block(block: BlockGraph, inputs: Sequence[Any], positions: Sequence[in
     except Exception as error:
         raise Unfit(f"{type(error).__name__} while it was traced: {error}") from None
     make_functional(module)
+    found.written = _drop_unwritten(module, len(block.graph.outputs) - len(found.constants), found.written)
     _check(module)
     return Traced(module, len(block.graph.outputs), found.constants, found.histories, found.written, found.leaves)
 
@@ -104,16 +105,14 @@ def _run(
         values[position] = tensor.clone() if position in written else tensor
     wanted = block.graph.outputs if block.loss is None else (*block.graph.outputs, block.loss)
     made = Machine(block.objects).run(replace(block.graph, outputs=wanted), values)
-    if any(tensor._version for tensor in tensors):
-        raise Unfit("it writes an input that was not kept")
     outputs = made[: len(block.graph.outputs)]
     tensors_out = _outputs_of(outputs, found)
     gradients: list[torch.Tensor] = []
     if block.loss is not None:
         found.histories = _histories(outputs, made[-1])
         gradients, found.leaves = _differentiate(made[-1], [values[i] for i in leaves], leaves)
-    found.written = tuple(i for i in written if values[i]._version)
-    return [*tensors_out, *(values[i] for i in found.written), *gradients]
+    found.written = tuple(written)
+    return [*tensors_out, *(values[i] for i in written), *gradients]
 
 
 def _outputs_of(outputs: Sequence[Any], found: _Found) -> list[torch.Tensor]:
@@ -174,13 +173,32 @@ def _histories(outputs: Sequence[torch.Tensor], loss: torch.Tensor) -> dict[int,
     return histories
 
 
+def _drop_unwritten(module: torch.fx.GraphModule, first: int, written: Sequence[int]) -> tuple[int, ...]:
+    """Take out the new contents of what is as it was, and say what is left; they stand from ``first`` on."""
+    results = _results_of(module)
+    before, contents, after = results[:first], results[first : first + len(written)], results[first + len(written) :]
+    pairs = [(i, new) for i, new in zip(written, contents) if not _is_copy(new)]
+    module.graph.output_node().args = ([*before, *(new for _, new in pairs), *after],)
+    module.graph.eliminate_dead_code()
+    module.recompile()
+    return tuple(i for i, _ in pairs)
+
+
+def _results_of(module: torch.fx.GraphModule) -> list[torch.fx.Node]:
+    results: Any = module.graph.output_node().args[0]
+    return list(results)
+
+
+def _is_copy(node: Any) -> bool:
+    return node.target is torch.ops.aten.clone.default and node.args[0].op == "placeholder"
+
+
 def _check(module: torch.fx.GraphModule) -> None:
     """Nothing is drawn; each output has memory of its own, so that to change one in place changes no other."""
-    (output,) = (node for node in module.graph.nodes if node.op == "output")
     if any(torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) for node in module.graph.nodes):
         raise Unfit("it draws random numbers")
     memory = {torch_private.storage_key(n.meta["val"]) for n in module.graph.nodes if n.op == "placeholder"}
-    for node in output.args[0]:
+    for node in _results_of(module):
         key = torch_private.storage_key(node.meta["val"])
         if key in memory:
             raise Unfit("an output shares its memory")

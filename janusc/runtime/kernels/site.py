@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from janusc import torch_private
+from janusc.diagnostics import silenced
 from janusc.runtime import gradients
 from janusc.runtime.kernels.classes import InputClass, class_of
 from janusc.runtime.kernels.functional import Unfit
@@ -37,7 +38,7 @@ class Kernel:
         self._constants = sorted(traced.constants.items())
 
     def run(self, undo: UndoLog | None, inputs: Sequence[Any]) -> Sequence[Any] | None:
-        """The outputs; contents and gradients go where they belong. None, with nothing done, where it is no kernel's work."""
+        """The outputs, after contents and gradients went where they belong; None, with nothing done, for odd inputs."""
         traced = self._traced
         if traced.written and not _are_apart(inputs, self.inputs.positions, traced.written):
             return None
@@ -94,8 +95,9 @@ class Site:
         if found is None or not found.takes(inputs):
             return None
         try:
-            traced = trace_block(self.block, inputs, found.positions)
-            kernel = Kernel(found, traced, self.compiler(traced.module))
+            with silenced():
+                traced = trace_block(self.block, inputs, found.positions)
+                kernel = Kernel(found, traced, self.compiler(traced.module))
         except Unfit as error:
             self.failures.append(str(error))
             self._unfit.append(found)
