@@ -11,6 +11,8 @@ from janusc.lowering.ir import Arg, Const, Dct, Effect, Graph, Node, Ref, Value,
 from janusc.types import Constant, HostType, TensorType, TupleType, Type, type_name
 
 COMMIT_WRITES = frozenset({"write.attr", "write.item", "write.cell", "delete.attr"})
+ENDINGS = frozenset({"step", "backward.last"})
+"""The last node of a body: it comes after the transaction, is not taken back, and its error is the program's."""
 METADATA = frozenset({"shape", "dtype", "device", "ndim", "layout", "itemsize", "is_cuda", "is_sparse"})
 SCALARS = frozenset("int float bool complex str bytes NoneType ellipsis torch.dtype torch.device torch.layout".split())
 IMMUTABLE = SCALARS | {"torch.Size", "torch.memory_format", "range", "slice"}
@@ -53,7 +55,7 @@ def may_fail(node: Node) -> bool:
     """Whether executing a node may raise; a commit write counts as unable to, by the rule that it comes last."""
     if node.op.name == "save" or node.op.name in COMMIT_WRITES:
         return False
-    if node.op.name in ("define", "step"):  # a step comes after the transaction, where nothing can fail it
+    if node.op.name == "define" or node.op.name in ENDINGS:
         return False
     if node.regions:
         return not (node.op.name == "cond" and is_scalar(node.args[0])) or any(may_fail(n) for n in _inside(node))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import gast
+from torch.nn import Parameter
 
 from janusc.frontend import parse
 from janusc.frontend.nodes import nodes_of
@@ -52,6 +53,8 @@ def carry_over(lo: Lowering, name: str, held: Any) -> Any:
         value = lo.builder.parameter(held.value.type)
         if held.is_tensor or (held.pytype is not None and held.pytype in SCALARS):
             lo.check("type", (value, lo.builder.ref(held.pytype)), name, lo.span())
+        if held.is_tensor and held.pytype is not Parameter and getattr(held.sample, "requires_grad", True):
+            lo.histories.add(value)  # it may come from what was computed in the segment before
         return Sym(
             value,
             held.sample,

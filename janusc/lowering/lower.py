@@ -81,6 +81,10 @@ def run(walk: Walk) -> Lowered:
 
 def learn(walk: Walk, error: Unconvertible, late: bool) -> None:
     """What could not be converted runs on the host from now on; Refusal where that is no way out."""
+    if error.may_end and walk.endings.isdisjoint(map(id, error.culprits)):
+        walk.endings.update(map(id, error.culprits))
+        walk.reconsider()
+        return
     if error.culprits and not any(id(s) in walk.host_ids for s in error.culprits):
         walk.host_ids.update((id(s), error.diagnostic) for s in error.culprits)
         walk.reconsider()

@@ -16,6 +16,7 @@ import torch
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, IterableV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.builder import METADATA
+from janusc.lowering.effects import ENDINGS
 from janusc.lowering.ir import Arg, Const, Node, Ref, Tup, Value
 from janusc.lowering.iterate import item_sample, static_items
 from janusc.lowering.lowering import Lowering, Unconvertible
@@ -58,10 +59,16 @@ def call_backward(lo: Lowering, loss: Sym, args: list[Any], kwargs: dict[str, An
         raise _on_its_own(lo, "Tensor.backward with arguments")
     if not lo.builder.top_level or not lo.grad:
         raise _on_its_own(lo, "Tensor.backward in a loop or branch of a graph, or under no_grad")
-    check_layers(lo)
-    lo.differentiates.append(lo.statement)
     named = tuple((k, Const(v)) for k, v in flags.items())
     _mark(lo.node)
+    if _is_own_statement(lo):
+        lo.endable.append(lo.statement)
+        if id(lo.statement) in lo.endings:
+            lo.builder.emit(ops.BACKWARD_LAST, "", (loss.value,), named, (), lo.span())
+            lo.ends = True
+            return Known(None)
+    check_layers(lo)
+    lo.differentiates.append(lo.statement)
     lo.builder.emit(ops.BACKWARD, "", (loss.value, Tup(())), named, (), lo.span())
     return Known(None)
 
@@ -103,9 +110,7 @@ def call_zero_grad(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Kno
 
 def call_step(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> bool:
     """``optimizer.step()`` as a statement of the function itself: it ends the segment. False where it is no such."""
-    is_statement = isinstance(lo.statement, gast.Expr) and lo.statement.value is lo.node
-    is_own = lo.frame.caller is None and lo.frame.parent is None
-    if not (is_statement and is_own and lo.builder.top_level) or len(args) != 1 or kwargs:
+    if not (_is_own_statement(lo) and lo.builder.top_level) or len(args) != 1 or kwargs:
         return False
     if not isinstance(args[0], Live):
         return False
@@ -113,6 +118,12 @@ def call_step(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> bool:
     lo.builder.emit(ops.STEP, "", (args[0].value,), (), (), lo.span())
     lo.ends = True
     return True
+
+
+def _is_own_statement(lo: Lowering) -> bool:
+    """Whether the call at hand is all of a statement of the function itself."""
+    is_statement = isinstance(lo.statement, gast.Expr) and lo.statement.value is lo.node
+    return is_statement and lo.frame.caller is None and lo.frame.parent is None
 
 
 def as_tensors(lo: Lowering, value: Any) -> Any:
@@ -170,7 +181,10 @@ def check_sources(lo: Lowering, outputs: tuple[Arg, ...]) -> None:
     if any(v in lo.histories for v in tensors):
         raise refuse(lo, "a gradient is taken through history from outside, or through a hook")
     if tensors:
-        lo.check("leaves", tuple(tensors), "leaves without hooks", lo.span())
+        try:
+            lo.check("leaves", tuple(tensors), "leaves without hooks", lo.span())
+        except Unconvertible:
+            raise refuse(lo, "a gradient was taken through history from outside, or through a hook") from None
     for index, node in enumerate(region.nodes):
         if node.op is ops.BACKWARD:
             region.nodes[index] = replace(node, args=(node.args[0], Tup(tuple(tensors))))
@@ -193,15 +207,16 @@ def _takes_sizes(node: Node) -> bool:
 
 
 def put_last(lo: Lowering) -> None:
-    """A step comes after the writes that the commit has added."""
+    """What ends a body comes after the writes that the commit has added."""
     nodes = lo.builder.regions[0].nodes
-    nodes.sort(key=lambda node: node.op is ops.STEP)
+    nodes.sort(key=lambda node: node.op.name in ENDINGS)
 
 
 def refuse(lo: Lowering, message: str) -> Unconvertible:
-    """The statements that differentiate run as they are."""
+    """The statements that differentiate run as they are: each ends its segment, or is ordinary Python."""
     error = lo.refuse(codes.HISTORY, message, node=lo.differentiates[-1])
     error.culprits = list(lo.differentiates)
+    error.may_end = all(any(s is own for own in lo.endable) for s in error.culprits)
     for statement in error.culprits:
         if isinstance(statement, gast.Expr) and isinstance(statement.value, gast.Call):
             statement.value._jc_enter = True  # something else may be called in its place

@@ -28,7 +28,8 @@ STATEMENTS: Registry[type, Callable[[Lowering, Any], None]] = Registry("statemen
 
 _OF_A_SEGMENT = (
     "memo", "reads", "written", "written_containers", "tuples", "written_lists", "written_keys", "holders",
-    "module_reads", "differentiates", "histories", "object_reads", "made", "set_at_run_time", "open", "handed_on",
+    "module_reads", "differentiates", "endable", "histories", "object_reads", "made", "set_at_run_time", "open",
+    "handed_on",
 )  # fmt: skip
 
 
@@ -50,6 +51,7 @@ class Unconvertible(Exception):
         self.call = call  # the opaque call that could run on its own, in the root frame
         self.may_enter = False  # what is called may have graphs of its own, or an equivalent
         self.has_equivalent = False  # it has: what calls it gains by that, be there graphs or not
+        self.may_end = False  # the other statements to blame may stay, each as the end of its segment
         self.culprits: list[Any] = []  # other statements to run on the host, if not the one at hand
 
 
@@ -89,6 +91,7 @@ class Lowering:
         self.of_any_keys: set[str] = set()  # views of dicts, by place, that gave other numbers of items before
         self.routines: list[Any] = []  # of the recursive functions being lowered
         self.recursive: set[Any] = set()  # the functions that are routines
+        self.endings: set[int] = set()  # the statements that end their segments, by identity
         self.inlined: set[Any] = set()  # the recursive functions that can't be
         self.start_segment()
 
@@ -105,6 +108,7 @@ class Lowering:
         self.holders: dict[Slot, Live] = {}  # of every slot written so far, also in a part of the walk that was undone
         self.module_reads: dict[str, dict[int, Any]] = {}
         self.differentiates: list[Any] = []  # the statements of the function in which a gradient is taken
+        self.endable: list[Any] = []  # those of them that could end their segments
         self.ends = False  # with the statement at hand, which makes a step that can't be taken back
         self.histories: set[Value] = set()  # tensors read from outside that have a history or hooks
         self.set_at_run_time: dict[str, set[type]] = {}  # attributes of older objects, and the classes of these

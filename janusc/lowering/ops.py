@@ -67,6 +67,9 @@ ZERO_GRAD = _op(
     "zero_grad", Effect.WRITE, "args[0], an optimizer, drops its gradients, or zeroes them if args[1] is False"
 )
 BACKWARD = _op("backward", Effect.WRITE, "args[0].backward(), for the leaves in the Tup args[1]")
+BACKWARD_LAST = _op(
+    "backward.last", Effect.OPAQUE, "args[0].backward(), to wherever it leads, as the last node of a body"
+)
 STEP = _op("step", Effect.OPAQUE, "args[0].step(), an optimizer: the last node of a body, after what can be taken back")
 SAVE = _op(
     "save",

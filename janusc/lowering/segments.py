@@ -50,7 +50,7 @@ from janusc.lowering.routine import Recursive, call_routine
 from janusc.lowering.store import parts
 from janusc.lowering.truth import decide, truth
 from janusc.lowering.worlds import OUTSIDE
-from janusc.lowering.worth import hands_on_tensor, is_worth
+from janusc.lowering.worth import hands_on_tensor, has_ending, is_worth
 from janusc.types import HostType
 
 
@@ -70,6 +70,7 @@ class Walk:
         self.recursive: set[Any] = set()  # functions that call themselves, to be routines
         self.inlined: set[Any] = set()  # and those that can't be
         self.lengths: dict[str, int] = {}  # see ``Lowering``
+        self.endings: set[int] = set()  # the statements that end their segments
         self.host_ids: dict[int, Diagnostic | None] = {}
         self.pieces: dict[int, list[Any]] = {}
         self.loaded: dict[int, frozenset[str]] = {}
@@ -186,6 +187,7 @@ class Walk:
         if after is None:
             self.lo = self.begin()
             self.lo.recursive, self.lo.inlined, self.lo.lengths = self.recursive, self.inlined, self.lengths
+            self.lo.endings = self.endings
             self.open_first()
         else:
             self.reopen(after)
@@ -319,7 +321,8 @@ class Walk:
         known = self.openings and not any(
             isinstance(n, gast.Call) for s in self.segment_statements for n in nodes_of(s)
         )
-        if is_worth(segment.body) or branched or known or not self.segment_statements:
+        ends = has_ending(segment.body) and all(isinstance(s, Segment) for s in self.steps[-1:])  # no generator for it
+        if is_worth(segment.body) or branched or known or ends or not self.segment_statements:
             self.steps.append(segment)
             return True
         for statement in self.segment_statements:
@@ -391,7 +394,7 @@ class Walk:
         return {s[2]: v for s, v in self.lo.store.items() if s[:2] == ("local", self.lo.frame.id)}
 
     def begin_after(self, after: After) -> None:
-        """A new segment, which the walk can come back to."""
+        """A new segment, which the walk can return to."""
         self.starts.append(Start(tuple(self.agenda), len(self.steps), len(self.outlined), len(self.notes), after))
         self.go_back(len(self.starts) - 1)
 

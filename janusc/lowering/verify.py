@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import torch
 
 from janusc.diagnostics import JanusError
-from janusc.lowering.effects import COMMIT_WRITES, may_fail
+from janusc.lowering.effects import COMMIT_WRITES, ENDINGS, may_fail
 from janusc.lowering.ir import FUNCTION, Arg, Chain, Const, Effect, Graph, Mark, Node, Ref, Segment, Value, walk_args
 from janusc.lowering.op_rules import RULES
 from janusc.lowering.ops import OPS
@@ -147,10 +147,10 @@ def _argument_problems(args: tuple[Arg, ...], visible: set[Value], objects: froz
 
 
 def _verify_commit_order(body: Graph) -> None:
-    """Writes that take effect at commit come last, but for a step; inside a region they could not."""
+    """Writes that take effect at commit come last, but for what ends the body; inside a region they could not."""
     written: Node | None = None
     for node in body.nodes:
-        if node.op.name == "step" and node is not body.nodes[-1]:
+        if node.op.name in ENDINGS and node is not body.nodes[-1]:
             raise VerifyError(f"not the last: {print_node(node)}")
         if node.op.name in COMMIT_WRITES:
             written = node
@@ -159,6 +159,6 @@ def _verify_commit_order(body: Graph) -> None:
     pending = [region for node in body.nodes for region in node.regions]
     while pending:
         for node in pending.pop().nodes:
-            if node.op.name in COMMIT_WRITES or node.op.name == "step":
+            if node.op.name in COMMIT_WRITES or node.op.name in ENDINGS:
                 raise VerifyError(f"a write to state inside a region: {print_node(node)}")
             pending.extend(node.regions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from janusc.lowering import ops
+from janusc.lowering.effects import ENDINGS
 from janusc.lowering.ir import Graph, Node, Value, walk
 from janusc.types import TensorType
 
@@ -24,6 +25,11 @@ def amount_of_work(body: Graph) -> int:
 
 def _works(node: Node) -> bool:
     return node.op in _TENSOR_OPS or (node.op in _ON_ANYTHING and _yields_tensor(node))
+
+
+def has_ending(body: Graph) -> bool:
+    """Whether something comes after a transaction that ordinary Python would do otherwise."""
+    return bool(body.nodes) and body.nodes[-1].op.name in ENDINGS
 
 
 def hands_on_tensor(body: Graph) -> bool:

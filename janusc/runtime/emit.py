@@ -39,7 +39,7 @@ from typing import Any
 
 from janusc.diagnostics import silenced
 from janusc.frames import uncounted
-from janusc.lowering.effects import COMMIT_WRITES
+from janusc.lowering.effects import COMMIT_WRITES, ENDINGS
 from janusc.lowering.ir import FUNCTION, Chain, Graph, HostRange, Mark, Node, Segment, Value, end_of, walk
 from janusc.runtime import recovery, regions, rng, transaction
 from janusc.runtime.backends.aten import AUTO
@@ -317,6 +317,13 @@ class _Entry:
             writer.line("del _jc_undo")  # what was replaced or removed may go
         for node in ending:
             FORMS[node.op.name](writer, node)
+            self._forget(node, segment)
+
+    def _forget(self, ending: Node, segment: Segment) -> None:
+        """Let go of what only the last node needed."""
+        made = {v for node in segment.body.nodes for v in node.outputs}
+        for value in made & set(ending.inputs) - set(segment.body.outputs):
+            self.writer.line(f"del {self.writer.expr(value)}")
 
     def _body(self, segment: Segment, direct: bool) -> str:
         """The nodes and what comes out of them; returns the name of the result."""
@@ -466,9 +473,10 @@ class _Entry:
 
 
 def apart(body: Graph) -> tuple[Graph, tuple[Node, ...]]:
-    """A body without the node that comes after the transaction, and this."""
-    ending = tuple(node for node in body.nodes if node.op.name == "step")
-    return (replace(body, nodes=body.nodes[: -len(ending)]), ending) if ending else (body, ())
+    """A body without the node that comes after the transaction, and this, which finds what it needs."""
+    ending = tuple(node for node in body.nodes if node.op.name in ENDINGS)
+    needed = tuple(v for node in ending for v in node.inputs)
+    return replace(body, nodes=body.nodes[: len(body.nodes) - len(ending)], outputs=(*body.outputs, *needed)), ending
 
 
 def needs_undo(body: Graph) -> bool:

@@ -285,10 +285,12 @@ def write_gradients(writer: Writer, node: Node) -> None:
     writer.line(f"{name}(_jc_undo, {writer.call(node.args, node.kwargs)})", node.span)
 
 
-@form("step")
-def write_step(writer: Writer, node: Node) -> None:
-    """``_jc_step(v1)``"""
-    writer.line(f"{writer.runtime('_jc_step', gradients.step)}({writer.call(node.args)})", node.span)
+@form("step", "backward.last")
+def write_ending(writer: Writer, node: Node) -> None:
+    """``_jc_step(v1)``, ``_jc_run_backward(v2)``"""
+    function = gradients.ENDINGS[node.op.name]
+    name = writer.runtime(f"_jc_{function.__name__}", function)
+    writer.line(f"{name}({writer.call(node.args, node.kwargs)})", node.span)
 
 
 @form("print")

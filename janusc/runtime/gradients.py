@@ -5,7 +5,7 @@ Comes in: the undo log, and the optimizer or loss whose method is meant. Goes ou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import torch
@@ -69,8 +69,17 @@ def backward(undo: UndoLog, loss: torch.Tensor, leaves: Sequence[torch.Tensor], 
     if any(map(torch_private.is_told_of_gradients, leaves)):
         raise Deopt(None)
     _keep(undo, leaves, True)
+    run_backward(loss, **flags)
+
+
+def run_backward(loss: torch.Tensor, **flags: bool) -> None:
+    """``loss.backward()``."""
     original = cast(Any, loss).backward
     if backward_is_torchs():
         backwards.backward(original, loss, **flags)
     else:
         original(**flags)
+
+
+ENDINGS: dict[str, Callable[..., None]] = {"step": step, "backward.last": run_backward}
+"""What the last node of a body does, by its op."""

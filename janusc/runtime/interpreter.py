@@ -143,7 +143,7 @@ class _Run:
     def segment(self, segment: Segment, first: bool) -> tuple[bool, Any]:
         """Run a transaction; says whether the call is over, and with what result."""
         machine = self.machine
-        machine.undo, machine.prints, machine.steps = [], [], []
+        machine.undo, machine.prints, machine.endings = [], [], []
         live_ins = [self.locals.get(name, UNBOUND) for name in segment.live_ins]
         error: BaseException | None = None
         if first:
@@ -165,8 +165,8 @@ class _Run:
         if error is not None:
             return True, self.recover(segment, first, error)
         transaction.flush_prints(machine.prints)
-        for optimizer in machine.steps:
-            gradients.step(optimizer)
+        for function, args, kwargs in machine.endings:
+            function(*args, **kwargs)
         result = outputs.pop(0) if segment.returns else None
         self.locals.update(zip(segment.live_outs, outputs))
         return segment.returns, result
@@ -188,7 +188,7 @@ class Machine:
         self.objects = objects
         self.undo: UndoLog = []
         self.prints: list[Any] = []
-        self.steps: list[Any] = []  # the optimizers that make one after the transaction
+        self.endings: list[tuple[Callable[..., None], list[Any], dict[str, Any]]] = []  # run after the transaction
         self.abort = transaction.begin_run()
 
     def run(self, graph: Graph, inputs: list[Any]) -> list[Any]:
@@ -364,9 +364,9 @@ def _gradients(machine: Machine, node: Node, env: dict[Value, Any]) -> None:
     getattr(gradients, node.op.name)(machine.undo, *machine.args(node, env), **machine.kwargs(node, env))
 
 
-@meaning("step")
-def _step(machine: Machine, node: Node, env: dict[Value, Any]) -> None:
-    machine.steps += machine.args(node, env)
+@meaning("step", "backward.last")
+def _ending(machine: Machine, node: Node, env: dict[Value, Any]) -> None:
+    machine.endings.append((gradients.ENDINGS[node.op.name], machine.args(node, env), machine.kwargs(node, env)))
 
 
 @meaning("print")
