@@ -20,7 +20,7 @@ from janusc.lowering.abstract import BoundV, Live
 from janusc.lowering.ir import Const
 from janusc.lowering.lower_state import check_once, raw_attr
 from janusc.lowering.lowering import Lowering
-from janusc.typeinfer import callees
+from janusc.typeinfer import callees, torch_table
 
 MISSING: Any = object()
 _PLAIN_LOOKUPS = (
@@ -92,7 +92,7 @@ def class_function(lo: Lowering, cls: type, name: str, function: Any) -> Any:
 
 def function_under_guard(lo: Lowering, value: Any, function: Any, path: str) -> Live:
     """A function that is known by identity; the user's own also by its code."""
-    library = callees.is_torch_code(getattr(function, "__code__", None) or _NO_CODE)
+    library = torch_table.is_torch_code(getattr(function, "__code__", None) or _NO_CODE)
     if isinstance(function, pytypes.FunctionType) and not library:
         code = lo.builder.guard(ops.READ_ATTR, "__code__", (value,), span=lo.span())
         lo.check("is", (code, lo.builder.ref(function.__code__, function.__name__ + "_code")), path, lo.span())

@@ -93,7 +93,7 @@ def is_users_own(function: Any) -> bool:
     if isinstance(function, BoundV):
         return is_users_own(function.function)
     if isinstance(function, Live) and issubclass(type(function.sample), torch.nn.Module):
-        return not callees.is_torch_code(type(function.sample).forward.__code__)
+        return not torch_table.is_torch_code(type(function.sample).forward.__code__)
     is_function = isinstance(function, Live) and isinstance(function.sample, pytypes.FunctionType)
     return isinstance(function, FunctionV) or (is_function and not function.fixed)
 
@@ -209,7 +209,7 @@ def call_function(lo: Lowering, function: Live, args: list[Any], kwargs: dict[st
         raise lo.refuse_call(
             codes.OPAQUE_CALL, f"{sample.__qualname__} can't be read: {refusal.diagnostic.message}"
         ) from None
-    library = callees.is_torch_code(sample.__code__) and not callees.is_under_manager(sample.__code__)
+    library = torch_table.is_torch_code(sample.__code__) and not callees.is_under_manager(sample.__code__)
     frame = lo.new_frame(
         parsed=parsed,
         function=function,

@@ -20,7 +20,7 @@ from janusc.lowering.lowering import Lowering, statement
 from janusc.lowering.operands import arg
 from janusc.lowering.store import map_abstract, parts
 from janusc.lowering.truth import concretise
-from janusc.typeinfer import callees
+from janusc.typeinfer import torch_table
 
 GRAD_MODES = {torch.no_grad: False, torch.enable_grad: True, torch.inference_mode: False}
 _AUTOCAST = (torch.autocast, torch.amp.autocast, torch.cpu.amp.autocast_mode.autocast, torch.cuda.amp.autocast)
@@ -120,7 +120,7 @@ def enter_object(lo: Lowering, node: Any, item: Any, rest: list[Any]) -> None:
 def manager_method(lo: Lowering, held: Any, name: str) -> BoundV:
     """A method of a context manager, found on its class as ``with`` does."""
     method = class_lookup(type(held.sample), name) if isinstance(held, Live) else None
-    if not isinstance(method, pytypes.FunctionType) or callees.is_torch_code(method.__code__):
+    if not isinstance(method, pytypes.FunctionType) or torch_table.is_torch_code(method.__code__):
         raise lo.refuse(codes.CONTEXT, "a context manager made elsewhere")
     return BoundV(class_function(lo, type(held.sample), name, method), held)
 

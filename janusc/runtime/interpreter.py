@@ -6,12 +6,10 @@ op means is said here a second time, as simply as Python allows.
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import inspect
 import math
 import operator
-import pkgutil
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -42,6 +40,7 @@ from janusc.runtime import gradients, recovery, rng, transaction
 from janusc.runtime.predicates import is_container
 from janusc.runtime.recovery import Listener
 from janusc.runtime.transaction import Deopt, UndoLog
+from janusc.runtime.writer import resolve
 from janusc.sentinels import MISS, UNBOUND
 
 Meaning = Callable[["Machine", Node, dict[Value, Any]], Any]
@@ -251,8 +250,7 @@ def _call(machine: Machine, node: Node, env: dict[Value, Any], callee: Any, args
 
 @meaning("torch", "torch.random", "torch.write", "builtin", "builtin.read", "builtin.random")
 def _function(machine: Machine, node: Node, env: dict[Value, Any]) -> Any:
-    callee = pkgutil.resolve_name(node.target) if "." in node.target else getattr(builtins, node.target)
-    return _call(machine, node, env, callee, machine.args(node, env))
+    return _call(machine, node, env, resolve(node.target), machine.args(node, env))
 
 
 @meaning("method", "method.random", "method.read", "method.write")
@@ -445,7 +443,7 @@ def _equals(value: Any, expected: Any) -> bool:
 
 def _is_of_type(value: Any, expected: Any) -> bool:
     if isinstance(expected, str):
-        expected = pkgutil.resolve_name(expected) if "." in expected else getattr(builtins, expected)
+        expected = resolve(expected)
     return type(value) is (type(None) if expected is None else expected)
 
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import builtins
 import keyword
+import math
+import operator
 import pkgutil
+import random
 import re
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +23,7 @@ from janusc.lowering.ir import Arg, Const, Dct, Lst, Node, Ref, Slc, Tup, Value
 from janusc.runtime.backends.base import Backend
 from janusc.sentinels import UNBOUND
 from janusc.source import Span
+from janusc.typeinfer import torch_table
 
 _VALUE_NAME = re.compile(r"v\d+(_\d+)?$")
 _BARE = (None, True, False, ...)
@@ -28,8 +32,17 @@ _LONG = 72
 _LARGE = 1 << 128
 
 
+_FUNCTIONS = {f"{m.__name__}.{name}": f for m in (math, operator, random) for name, f in vars(m).items()}
+
+
 def resolve(dotted: str) -> Any:
-    """The object that a dotted name of the outside world stands for; without a dot, the builtin."""
+    """The object that a dotted name of the outside world stands for; without a dot, the builtin.
+
+    Of functions it is the original: the program may have put a function of its own there that calls it.
+    """
+    known = torch_table.function_named(dotted) or _FUNCTIONS.get(dotted)
+    if known is not None:
+        return known
     return pkgutil.resolve_name(dotted) if "." in dotted else getattr(builtins, dotted)
 
 

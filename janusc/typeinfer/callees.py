@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from janusc.typeinfer import torch_table
+from janusc.typeinfer.torch_table import is_torch_code
 
 
 @functools.lru_cache(maxsize=1)
@@ -25,13 +26,7 @@ def _library_roots() -> tuple[str, ...]:
     )
 
 
-_TORCH_ROOT = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _OWN_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-
-
-def is_torch_code(code: types.CodeType) -> bool:
-    """Whether a code object belongs to the torch package, whose own global names are taken as fixed."""
-    return code.co_filename.startswith(_TORCH_ROOT)
 
 
 def is_library_code(code: types.CodeType) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from janusc import marks, torch_private
-from janusc.typeinfer import callees
+from janusc.typeinfer import callees, torch_table
 from janusc.typeinfer.profile import Profile
 from janusc.types import HostType, TupleType, Type, covers, type_name, type_of
 
@@ -148,4 +148,4 @@ def is_user_function(function: Any) -> bool:
     if type(function) is not types.FunctionType or marks.is_opaque(function):
         return False
     code = function.__code__
-    return callees.is_inlined(function) and (callees.is_under_manager(code) or not callees.is_torch_code(code))
+    return callees.is_inlined(function) and (callees.is_under_manager(code) or not torch_table.is_torch_code(code))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import types
 from collections.abc import Callable
 from typing import Any
@@ -105,6 +106,23 @@ _NAMESPACES: tuple[tuple[str, Any], ...] = (
 )
 
 
+_TORCH_ROOT = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+
+
+def is_torch_code(code: types.CodeType) -> bool:
+    """Whether a code object belongs to the torch package, whose own global names are taken as fixed."""
+    return code.co_filename.startswith(_TORCH_ROOT)
+
+
+def _is_torchs_own(function: Any) -> bool:
+    """Whether this is torch's, and not what a program has put in its place: that may do anything."""
+    if isinstance(function, types.FunctionType):
+        return is_torch_code(function.__code__)
+    if isinstance(function, types.MethodDescriptorType):
+        return True
+    return (getattr(function, "__module__", None) or "").partition(".")[0] == "torch"
+
+
 @functools.lru_cache(maxsize=1)
 def _tables() -> tuple[dict[int, str], dict[int, Any]]:
     """Dotted names of the convertible functions by identity, and the functions kept so that identities stay theirs."""
@@ -119,7 +137,9 @@ def _tables() -> tuple[dict[int, str], dict[int, Any]]:
             random_factory = prefix == "torch" and name in _RANDOM
             if prefix == "torch" and name in _UNDESCRIBED:
                 continue
-            if not name.startswith("_") and callable(f) and (id(f) in allowed or random_factory) and id(f) not in names:
+            if name.startswith("_") or not callable(f) or not _is_torchs_own(f):
+                continue
+            if (id(f) in allowed or random_factory) and id(f) not in names:
                 names[id(f)], kept[id(f)] = f"{prefix}.{name}", f
     for loss in (
         "linear",
@@ -128,9 +148,10 @@ def _tables() -> tuple[dict[int, str], dict[int, Any]]:
         "adaptive_avg_pool2d",
     ):  # builtins that F re-exports under its own name
         f = getattr(F, loss, None)
-        if f is not None and id(f) not in names:
+        if f is not None and id(f) not in names and _is_torchs_own(f):
             names[id(f)], kept[id(f)] = f"torch.nn.functional.{loss}", f
-    names[id(torch.autograd.grad)], kept[id(torch.autograd.grad)] = "torch.autograd.grad", torch.autograd.grad
+    if _is_torchs_own(torch.autograd.grad):
+        names[id(torch.autograd.grad)], kept[id(torch.autograd.grad)] = "torch.autograd.grad", torch.autograd.grad
     return names, kept
 
 
@@ -138,6 +159,17 @@ def torch_name(f: Any) -> str | None:
     """The dotted public name of a convertible torch function, or None."""
     names, kept = _tables()
     return names.get(id(f)) if kept.get(id(f)) is f else None
+
+
+@functools.lru_cache(maxsize=1)
+def _by_name() -> dict[str, Any]:
+    names, kept = _tables()
+    return {name: kept[key] for key, name in names.items()}
+
+
+def function_named(dotted: str) -> Any:
+    """The function that `torch_name` gives this name, whatever stands under that name by now; or None."""
+    return _by_name().get(dotted)
 
 
 def last_name(dotted: str) -> str:
@@ -194,4 +226,4 @@ def is_tensor_method(name: str) -> bool:
     if name in HOST_METHODS or name.startswith("__") or not hasattr(torch.Tensor, name):
         return False
     attribute = getattr(torch.Tensor, name)
-    return callable(attribute) and not isinstance(attribute, property)
+    return callable(attribute) and not isinstance(attribute, property) and _is_torchs_own(attribute)

@@ -11,6 +11,7 @@ from janusc import torch_private
 from janusc.runtime.optimizers import conditions
 from janusc.runtime.optimizers.equivalents import register
 
+_INNER = torch.autograd.backward
 _REAL = frozenset({torch.float32, torch.float64, torch.float16, torch.bfloat16})
 
 
@@ -27,6 +28,7 @@ def backward(original: Callable[..., Any], loss: Any, /, *args: Any, **kwargs: A
         or not loss.is_cpu
         or loss.numel() != 1
         or torch_private.logs_backward()
+        or torch.autograd.backward is not _INNER
         or not conditions.is_unseen()
     ):
         return original(*args, **kwargs)

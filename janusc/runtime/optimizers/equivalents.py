@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any
 
 from janusc.registry import Registry
-from janusc.typeinfer.callees import is_torch_code
+from janusc.typeinfer.torch_table import is_torch_code
 
 Equivalent = Callable[..., Any]
 
