@@ -1,5 +1,7 @@
 """Backward passes inside a function: from which losses, into which gradients, and what goes wrong after them."""
 
+import warnings
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -424,3 +426,22 @@ def sizes_in_containers():
 
     calls = [(torch.randn(2, 1, 4, 4),) for _ in range(4)]
     return step, [*calls, other_strides, *calls, with_history], parameters_of(model), model
+
+
+@program()
+def hooks_that_warn_of_a_line_further_out():
+    """Between a hook and the line that called ``backward`` there are as many frames as in eager."""
+    model = network()
+
+    def warn(gradient):
+        for level in range(1, 6):
+            warnings.warn(f"{level} frames out", stacklevel=level)
+
+    def step(x, y):
+        hidden = torch.tanh(model[0](x))
+        hidden.register_hook(warn)
+        loss = functional.mse_loss(model[2](hidden), y)
+        loss.backward()
+        return loss.item()
+
+    return step, batches(5), parameters_of(model)

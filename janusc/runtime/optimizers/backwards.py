@@ -18,9 +18,8 @@ _REAL = frozenset({torch.float32, torch.float64, torch.float16, torch.bfloat16})
 def backward(original: Callable[..., Any], loss: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Equivalent of ``Tensor.backward`` of a plain number that has a history; of others torch has more to say."""
     keeps = kwargs.get("retain_graph", False) if not args and len(kwargs) <= ("retain_graph" in kwargs) else None
-    engine = torch_private.run_engine
     if (
-        engine is None
+        torch_private.run_engine is None
         or type(keeps) is not bool
         or type(loss) is not torch.Tensor
         or loss.grad_fn is None
@@ -32,9 +31,18 @@ def backward(original: Callable[..., Any], loss: Any, /, *args: Any, **kwargs: A
         or not conditions.is_unseen()
     ):
         return original(*args, **kwargs)
-    ones = torch.ones_like(loss, memory_format=torch.preserve_format)
-    engine((loss,), (ones,), keeps, False, (), allow_unreachable=True, accumulate_grad=True)
+    _of_tensors(loss, keeps)
     return None
+
+
+def _of_tensors(loss: Any, keeps: bool) -> None:
+    """Called where torch has two functions more, too: a hook may give a warning for so many frames further out."""
+    ones = torch.ones_like(loss, memory_format=torch.preserve_format)
+    _by_engine((loss,), (ones,), keeps, False, (), allow_unreachable=True, accumulate_grad=True)
+
+
+def _by_engine(*args: Any, **kwargs: Any) -> None:
+    torch_private.run_engine(*args, **kwargs)  # type: ignore[misc]
 
 
 register(torch.Tensor.backward, backward)
