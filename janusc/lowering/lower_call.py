@@ -49,6 +49,7 @@ from janusc.lowering.own_calls import is_seen_recursive
 from janusc.lowering.parts import PARAMETER_VIEWS, parameter_view
 from janusc.lowering.profiled import expect
 from janusc.lowering.routine import Recursive, call_routine, function_key, is_same_function
+from janusc.lowering.worth import made_tensors
 from janusc.typeinfer import callees, torch_table
 
 MAX_DEPTH = 40
@@ -64,7 +65,7 @@ def lower_call(lo: Lowering, node: Any) -> Any:
         in_root = lo.frame.caller is None and lo.frame.parent is None
         if in_root and (error.call is None or error.call is node):
             error.call = node
-            node._jc_enter, node._jc_equivalent = error.may_enter, error.has_equivalent  # what is called in its place
+            node._jc_enter, node._jc_equivalent, node._jc_works = error.may_enter, error.has_equivalent, error.works
         raise
 
 
@@ -350,7 +351,7 @@ def activate(
             lo.stmt(stmt)
         return result
     except Unconvertible as error:
-        error.may_enter = not frame.is_library
+        error.may_enter, error.works = not frame.is_library, error.works or made_tensors(lo.profile, frame.parsed)
         raise
     finally:
         lo.frame = outer
@@ -360,8 +361,7 @@ def check_depth(lo: Lowering, frame: Frame) -> None:
     depth, same = 0, 0
     caller: Frame | None = lo.frame
     while caller is not None:
-        depth += 1
-        same += caller.parsed is frame.parsed
+        depth, same = depth + 1, same + (caller.parsed is frame.parsed)
         caller = caller.caller
     if same >= MAX_RECURSION or depth >= MAX_DEPTH:
         raise lo.refuse(codes.RECURSION, f"recursion in {frame.parsed.name}")

@@ -52,6 +52,7 @@ class Unconvertible(Exception):
         self.may_enter = False  # what is called may have graphs of its own, or an equivalent
         self.has_equivalent = False  # it has: what calls it gains by that, be there graphs or not
         self.may_end = False  # the other statements to blame may stay, each as the end of its segment
+        self.works = False  # it was seen to make tensors, so that there may be graphs
         self.culprits: list[Any] = []  # other statements to run on the host, if not the one at hand
 
 

@@ -171,8 +171,8 @@ class Walk:
         idle = None
         if not hands_on and not any(is_worth(body) for body in bodies):
             notes = self.notes or [Diagnostic(codes.NO_WORK, "there is no tensor work to convert", self.parsed.span)]
-            idle = notes[0]
-            if not any(_calls_equivalents(host) for host in self.outlined):
+            idle = None if any(_calls(host, "_jc_works") for host in self.outlined) else notes[0]
+            if idle is not None and not any(_calls(host, "_jc_equivalent") for host in self.outlined):
                 raise Refusal(idle)
         chain = Chain(self.parsed.name, tuple(self.steps), self.lo.builder.objects)
         return Lowered(chain, tuple(self.outlined), tuple(self.notes), idle)
@@ -495,5 +495,5 @@ class Walk:
         self.live_ins = tuple(live_ins)
 
 
-def _calls_equivalents(host: HostStatements) -> bool:
-    return any(getattr(node, "_jc_equivalent", False) for node in nodes_of(host.statements))
+def _calls(host: HostStatements, mark: str) -> bool:
+    return any(getattr(node, mark, False) for node in nodes_of(host.statements))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from janusc.frontend.nodes import nodes_of
+from janusc.frontend.parse import ParsedFunction, site
 from janusc.lowering import ops
 from janusc.lowering.effects import ENDINGS
 from janusc.lowering.ir import Graph, Node, Value, walk
@@ -30,6 +32,11 @@ def _works(node: Node) -> bool:
 def has_ending(body: Graph) -> bool:
     """Whether something comes after a transaction that ordinary Python would do otherwise."""
     return bool(body.nodes) and body.nodes[-1].op.name in ENDINGS
+
+
+def made_tensors(profile: Any, parsed: ParsedFunction) -> bool:
+    """Whether a function was seen to make tensors in the calls so far."""
+    return any(isinstance(profile.type_at(site(parsed, node)), TensorType) for node in nodes_of(parsed.body))
 
 
 def hands_on_tensor(body: Graph) -> bool:

@@ -1,5 +1,6 @@
 """Effects on the world outside: output, environment, random streams, warnings, numpy."""
 
+import io
 import logging
 import os
 import random
@@ -253,3 +254,19 @@ def print_in_a_loop_of_any_length():
         return h
 
     return f, [(torch.ones(n, 2), 1.9) for n in (3, 9, 12, 5, 1)]
+
+
+@program()
+def a_function_that_only_hands_on():
+    """All that it calls is ordinary Python to it, but has graphs of its own."""
+    log, one = io.StringIO(), torch.ones(2)
+
+    def inner(x):
+        y = torch.tanh(x) * 2
+        log.write(f"{len(x)}\n")
+        return torch.relu(y) + 1
+
+    def f(xs):
+        return [inner(x) for x in xs]
+
+    return f, [([one, one],)] * 5 + [([one],), ([],), ([one, torch.ones(3)],)], log

@@ -267,3 +267,18 @@ def an_update_that_takes_an_optimizer():
         return update(fast if number % 2 else slow, loss, number % 3 == 0), loss.detach()
 
     return step, [(*batches(1)[0], number) for number in range(10)], fast, slow
+
+
+@program()
+def a_step_inside_of_a_function_that_is_called():
+    model = network()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 5)
+    train, *_ = trained(model, optimizer)
+
+    def step(x, y):
+        loss = train(x, y)
+        scheduler.step()
+        return loss, scheduler.get_last_lr()
+
+    return step, batches(7), optimizer, scheduler
