@@ -13,6 +13,8 @@ MODES = {
     "no-passes": {"passes": False},
     "interpreter": {"executor": "interpreter"},
 }
+WATCHED_STACKS = frozenset({"backwards.hooks_that_warn_of_a_line_further_out"})
+"""Whose hooks see the frames of the interpreter."""
 FAILING_STEPS = frozenset({"backwards.a_step_that_fails", "optimizers.an_error_in_the_step"})
 """Whose errors come from no line of the user's where nothing is emitted: a step is not run again by its eager twin."""
 
@@ -40,6 +42,8 @@ def test_equal_to_eager(name, mode):
     found = differences(eager(name), trace)
     if mode == "interpreter" and name in FAILING_STEPS:
         found = [difference for difference in found if difference.path not in ("exception line", "exception frames")]
+    if mode == "interpreter" and name in WATCHED_STACKS:
+        found = [difference for difference in found if difference.path != "warnings"]
     assert not found, report(found, len(trace.calls))
     faults = [text for text in map(janus.explain, trace.decorated) if "a fault of janusc's own" in str(text)]
     assert not faults, faults[0]

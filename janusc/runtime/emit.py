@@ -61,7 +61,7 @@ _EXECUTION = {
     "_jc_default": DEFAULT,
     "_jc_give_up": recovery.give_up,
     "_jc_missed": recovery.missed,
-    "__warningregistry__": recovery.NoRegistry(),
+    "__warningregistry__": recovery.NO_REGISTRY,
     "_jc_Deopt": transaction.Deopt,
     "_jc_begin_run": transaction.begin_run,
     "_jc_flush_prints": transaction.flush_prints,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from janusc.lowering.ir import Arg, Const, Node, Slc, Tup, Value
+from janusc.lowering.ir import FUNCTION, Arg, Const, Node, Slc, Tup, Value
 from janusc.registry import Registry
-from janusc.runtime import gradients, numbers, rng, transaction
+from janusc.runtime import gradients, numbers, recovery, rng, transaction
 from janusc.runtime.predicates import violation
 from janusc.runtime.transaction import Deopt
 from janusc.runtime.truths import TRUTHS
@@ -287,10 +287,12 @@ def write_gradients(writer: Writer, node: Node) -> None:
 
 @form("step", "backward.last")
 def write_ending(writer: Writer, node: Node) -> None:
-    """``_jc_step(v1)``, ``_jc_run_backward(v2)``"""
+    """``_jc_ending(_jc_step, __function__, globals(), v1)``"""
     function = gradients.ENDINGS[node.op.name]
+    ending = writer.runtime("_jc_ending", recovery.ending)
     name = writer.runtime(f"_jc_{function.__name__}", function)
-    writer.line(f"{name}({writer.call(node.args, node.kwargs)})", node.span)
+    given = f"{name}, {FUNCTION}, {writer.builtin('globals')}(), {writer.call(node.args, node.kwargs)}"
+    writer.line(f"{ending}({given})", node.span)
 
 
 @form("print")

@@ -11,6 +11,7 @@ from typing import Any, cast
 import torch
 
 from janusc import torch_private
+from janusc.frames import uncounted
 from janusc.runtime.optimizers import backwards, gradients, lookup
 from janusc.runtime.transaction import Deopt, UndoLog, save_tensor
 
@@ -39,6 +40,7 @@ def zero_grad(undo: UndoLog, optimizer: Any, to_none: bool) -> None:
     gradients.zero_grad(optimizer.zero_grad, optimizer, to_none)
 
 
+@uncounted
 def step(optimizer: Any) -> None:
     """``optimizer.step()``."""
     made = optimizer.step
@@ -72,6 +74,7 @@ def backward(undo: UndoLog, loss: torch.Tensor, leaves: Sequence[torch.Tensor], 
     run_backward(loss, **flags)
 
 
+@uncounted
 def run_backward(loss: torch.Tensor, **flags: bool) -> None:
     """``loss.backward()``."""
     original = cast(Any, loss).backward

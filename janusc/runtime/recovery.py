@@ -153,6 +153,28 @@ class NoRegistry:
     """
 
 
+_REGISTRY, _ENDINGS = "__warningregistry__", "_jc_endings"
+NO_REGISTRY = NoRegistry()
+
+
+@uncounted
+def ending(run: Callable[..., None], function: Any, emitted: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+    """What is run once, behind a transaction, may call hooks: a warning of theirs that names its line is given."""
+    own = function.__globals__
+    registry = own.get(_REGISTRY)
+    given: Any = {} if registry is None else registry
+    emitted[_ENDINGS] = emitted.get(_ENDINGS, 0) + 1
+    emitted[_REGISTRY] = given
+    try:
+        run(*args, **kwargs)
+    finally:
+        emitted[_ENDINGS] -= 1
+        if not emitted[_ENDINGS]:  # this code may be running in a hook of its own
+            emitted[_REGISTRY] = NO_REGISTRY
+        if given and registry is None:
+            own[_REGISTRY] = given
+
+
 _NO_REGISTRY = "'registry' must be a dict or None"
 
 

@@ -432,9 +432,10 @@ def sizes_in_containers():
 def hooks_that_warn_of_a_line_further_out():
     """Between a hook and the line that called ``backward`` there are as many frames as in eager."""
     model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
-    def warn(gradient):
-        for level in range(1, 6):
+    def warn(*args):
+        for level in range(1, 7):
             warnings.warn(f"{level} frames out", stacklevel=level)
 
     def step(x, y):
@@ -442,6 +443,13 @@ def hooks_that_warn_of_a_line_further_out():
         hidden.register_hook(warn)
         loss = functional.mse_loss(model[2](hidden), y)
         loss.backward()
+        optimizer.step()
         return loss.item()
 
-    return step, batches(5), parameters_of(model)
+    def with_hook_of_the_optimizer(f):
+        handle = optimizer.register_step_pre_hook(warn)
+        result = f(*batches(1)[0])
+        handle.remove()
+        return result
+
+    return step, [*batches(5), with_hook_of_the_optimizer, *batches(1)], parameters_of(model)
