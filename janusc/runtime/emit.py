@@ -42,8 +42,8 @@ from janusc.frames import uncounted
 from janusc.lowering.effects import COMMIT_WRITES, ENDINGS
 from janusc.lowering.ir import FUNCTION, Chain, Graph, HostRange, Mark, Node, Segment, Value, end_of, walk
 from janusc.runtime import recovery, regions, rng, transaction
-from janusc.runtime.backends.aten import AUTO
 from janusc.runtime.backends.base import BACKENDS, Backend
+from janusc.runtime.backends.compiled import AUTO
 from janusc.runtime.forms import FORMS
 from janusc.runtime.lines import relocated
 from janusc.runtime.recovery import Listener

@@ -105,10 +105,12 @@ def _write_block(writer: Writer, graph: Graph, block: Block) -> bool:
     name = writer.bind(site, f"block_{writer.blocks}")
     found = writer.fresh("_jc_found")
     inputs = ["_jc_undo" if block.acts else "None", *map(writer.expr, block.inputs)]
-    writer.line(f"{found} = {name}({', '.join(inputs)})")
+    writer.line(f"{found} = {name}({', '.join(inputs)}) if {name}.awake else None")
     names = [writer.define(v) for v in block.outputs]
     writer.line(f"if {found} is None:")
     _write_suite(writer, inner, names, _write_one_by_one)
+    if site.measures:
+        writer.line(f"    if {name}.running: {name}.stop()")
     if names:
         writer.line("else:")
         writer.line(f"    {tuple_text(names)} = {found}")

@@ -60,5 +60,3 @@ def reuse_buffers(graph: Graph, uses: Mapping[Value, int]) -> tuple[Node, ...]:
 
 
 ATEN = BACKENDS.register("aten", Aten())
-# The choice by measurement begins with the backend that is always there.
-AUTO = BACKENDS.register("auto", ATEN)

@@ -13,7 +13,19 @@ from janusc.runtime.transaction import UndoLog
 
 
 class Site(Protocol):
-    """A block in emitted code."""
+    """A block in emitted code; ``stop`` is called after its nodes were run one by one, where it ``measures``."""
+
+    @property
+    def awake(self) -> bool:
+        """Whether it is of use to call it."""
+
+    @property
+    def measures(self) -> bool: ...
+
+    @property
+    def running(self) -> object: ...
+
+    def stop(self) -> None: ...
 
     def __call__(self, undo: UndoLog | None, *inputs: Any) -> Sequence[Any] | None:
         """Its outputs; None, with nothing done, to have its nodes run one by one. A backward pass needs the log."""

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
-from janusc import torch_private
 from janusc.lowering.ir import Graph, Value
 from janusc.runtime.backends import aten  # noqa: F401  the exact one comes first in the table
-from janusc.runtime.backends.base import BACKENDS
+from janusc.runtime.backends.base import BACKENDS, Site
 from janusc.runtime.blocks import Block
 from janusc.runtime.kernels.extent import extents
-from janusc.runtime.kernels.joint import split_block
-from janusc.runtime.kernels.site import Compiled, Compiler, Site
+from janusc.runtime.kernels.makers import Compiled, Maker, asked_for, made_here, waited_for
+from janusc.runtime.kernels.measured import MeasuredSite
+from janusc.runtime.kernels.site import EarlySite
+
+
+class Place(Protocol):
+    """A kind of site."""
+
+    def __call__(self, graph: Graph, objects: Mapping[str, Any], maker: Maker) -> Site:
+        """The site of a closed block, with kernels by this maker."""
 
 
 @dataclass(frozen=True)
 class Kernels:
-    """Compiles a block at the first call with inputs of a class, and runs its kernel from then on."""
+    """Blocks that have kernels for classes of inputs; the place says from when on."""
 
     name: str
-    compiler: Compiler
+    maker: Maker
+    place: Place
 
     def blocks(self, graph: Graph, uses: dict[Value, int]) -> tuple[Block, ...]:
         """Runs of tensor operations with what stands between them, and the backward passes from them."""
@@ -31,10 +39,11 @@ class Kernels:
 
     def compile(self, block: Graph, objects: Mapping[str, Any]) -> Site:
         """A place that makes its kernel when it sees inputs."""
-        return Site(split_block(block, objects), self.compiler)
+        return self.place(block, objects, self.maker)
 
 
-INDUCTOR = BACKENDS.register("inductor", Kernels("inductor", torch_private.compile_kernels))
+AUTO = BACKENDS.register("auto", Kernels("auto", asked_for, MeasuredSite))
+INDUCTOR = BACKENDS.register("inductor", Kernels("inductor", waited_for, EarlySite))
 
 
 def register_backend(name: str, compiler: Callable[[torch.fx.GraphModule, list[torch.Tensor]], Any]) -> None:
@@ -63,4 +72,4 @@ def register_backend(name: str, compiler: Callable[[torch.fx.GraphModule, list[t
 
         return run
 
-    BACKENDS.register(name, Kernels(name, compile_module))
+    BACKENDS.register(name, Kernels(name, made_here(compile_module), EarlySite))

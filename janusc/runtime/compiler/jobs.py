@@ -47,6 +47,7 @@ class Job:
         self.key = program.key(settings)
         self.number = next(_numbers)
         self.objection = "its file is damaged"  # to the entry that was found last
+        self.facts: Any = None  # what the program says beside its kernel, once that is there
         self._kernel: Kernel | None = None
         self._failure: str | None = None
 
@@ -85,7 +86,7 @@ class Job:
         if entry is None:
             return False
         try:
-            self._kernel = load(entry)
+            self._kernel, self.facts = load(entry)
         except Exception as error:  # of another machine after all: as if it were damaged
             self.objection = complaints.describe(error)
             entries.discard(folder, self.key)

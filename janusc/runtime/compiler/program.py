@@ -15,7 +15,7 @@ import torch
 from janusc import torch_private
 from janusc.runtime.compiler.settings import Settings, dtype_name, dtype_of, machine
 
-ENTRY = "program"
+ENTRY, COMPLETE = "program", "complete"
 FORMAT = 1  # of entries: raised when what lies in a cache can't be used any more
 
 
@@ -52,7 +52,8 @@ class Program:
     """Source that defines ``program``, a function of tensors that returns a tuple, with what its inputs look like.
 
     The source is of a module; it finds ``torch``, ``device``, ``inf`` and ``nan``, and may compute gradients by
-    ``torch.autograd.grad``. Changing an input in place is allowed.
+    ``torch.autograd.grad``. Changing an input in place is allowed. It may define ``complete``, too: a function of the
+    traced graph, which it may change, that gives facts to be kept beside the kernel, or raises why there can be none.
     """
 
     source: str
@@ -70,12 +71,11 @@ class Program:
         if other := {item.device for item in self.inputs} - {"cpu"}:
             raise NotCarried(f"an input is on {min(other)}: kernels are made for the CPU")
 
-    def function(self) -> Callable[..., Any]:
-        """The function, made anew."""
+    def functions(self) -> tuple[Callable[..., Any], Callable[[torch.fx.GraphModule], Any]]:
+        """The function, made anew, and what completes the graph that it was traced to."""
         names: dict[str, Any] = {"torch": torch, "device": torch.device, "inf": float("inf"), "nan": float("nan")}
         exec(compile(self.source, f"<{ENTRY}>", "exec"), names)
-        made: Callable[..., Any] = names[ENTRY]
-        return made
+        return names[ENTRY], names.get(COMPLETE, lambda graph: None)
 
     def dumps(self) -> str:
         """As text, by which ``loads`` makes an equal one."""

@@ -20,6 +20,7 @@ from typing import Any
 
 from janusc import torch_private
 from janusc.runtime.compiler import complaints, entries, folders
+from janusc.runtime.compiler.loading import FACTS
 from janusc.runtime.compiler.portable import make_portable
 from janusc.runtime.compiler.program import Program
 from janusc.runtime.compiler.settings import Settings
@@ -84,8 +85,12 @@ def _answer(request: dict[str, Any], text: str) -> dict[str, str]:
 
 def _compile(program: Program, settings: Settings) -> dict[str, bytes]:
     settings.apply()
-    graph = torch_private.trace(program.function(), [item.make for item in program.inputs])
-    return make_portable(torch_private.compile_kernels(graph))
+    function, complete = program.functions()
+    graph = torch_private.trace(function, [item.make for item in program.inputs])
+    facts = complete(graph)
+    files = make_portable(torch_private.compile_kernels(graph))
+    files[entries.SOURCE] += f"\n{FACTS} = {facts!r}\n".encode()
+    return files
 
 
 def _store(places: list[str], key: str, files: dict[str, bytes]) -> dict[str, str]:

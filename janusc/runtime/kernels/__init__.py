@@ -13,5 +13,9 @@ Files in reading order:
     joint    a block as one traced graph, with the backward pass that ends it
     functional  writes in a traced graph as values
     spent    tensors whose history was used up by that backward pass
+    carried  a block as text for the compiler process
+    makers   who makes a kernel: this process, or the compiler process
+    kernel   a kernel as it is called
     site     a block in emitted code: the kernels it has, and the making of one more
+    measured  a block that has a kernel when it is called often and the kernel is faster
 """

@@ -32,14 +32,15 @@ class InputClass:
         self.positions = positions
         """Of the tensors among the inputs."""
         self._check = check
-        self._literals = [(i, type(x), x) for i, x in enumerate(inputs) if i not in positions]
+        self._literals = [(i, type(x), x, repr(x)) for i, x in enumerate(inputs) if i not in positions]
         self._ambient = ambient()
 
     def takes(self, inputs: Sequence[Any]) -> bool:
         """Whether inputs are of this class, at this moment."""
         if self._literals:
-            for index, kind, value in self._literals:
-                if type(inputs[index]) is not kind or inputs[index] != value:
+            for index, kind, value, text in self._literals:
+                given = inputs[index]
+                if type(given) is not kind or given != value or kind is float and repr(given) != text:
                     return False
             inputs = [inputs[i] for i in self.positions]
         return self._check(*inputs) and self._ambient == ambient()
@@ -51,10 +52,15 @@ def class_of(inputs: Sequence[Any]) -> InputClass | None:
     tensors = [inputs[i] for i in positions]
     if not tensors or not all(map(_is_plain, tensors)) or torch_private.any_autocast():
         return None
-    if not all(type(x) in LITERALS and x == x for x in inputs if not isinstance(x, torch.Tensor)):
+    if not all(is_literal(x) for x in inputs if not isinstance(x, torch.Tensor)):
         return None
     check = torch_private.tensor_guards(tensors)
     return None if check is None else InputClass(inputs, check, positions)
+
+
+def is_literal(value: Any) -> bool:
+    """Whether a value is one whose text makes an equal one."""
+    return type(value) in LITERALS and (type(value) not in (float, complex) or value - value == 0)
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:

@@ -15,9 +15,9 @@ import torch
 from janusc import torch_private
 from janusc.lowering.ir import Graph, Tup, Value
 from janusc.runtime.interpreter import Machine
+from janusc.runtime.kernels.classes import is_literal
 from janusc.runtime.kernels.functional import Unfit, make_functional
 from janusc.runtime.kernels.spent import keeps_tensors, leads_to
-from janusc.types import LITERALS
 
 
 @dataclass(frozen=True)
@@ -34,31 +34,34 @@ class BlockGraph:
     written: tuple[Value, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Traced:
-    """A traced block: ``module`` takes the tensors among the inputs; gives outputs, new contents and gradients.
+@dataclass
+class Facts:
+    """What is known of a traced block beside its operations: its results are outputs, new contents and gradients.
 
     ``constants``: the outputs that are no tensors, by their index. ``histories``: of each output that has one in eager
     mode, the name of its last node. ``written`` and ``leaves``: where among the inputs is what gets the new contents,
     and the gradients.
     """
 
-    module: torch.fx.GraphModule
-    outputs: int
-    constants: Mapping[int, Any]
-    histories: Mapping[int, str]
-    written: tuple[int, ...]
-    leaves: tuple[int, ...]
-
-
-@dataclass
-class _Found:
-    """What a trace finds beside the operations."""
-
+    outputs: int = 0
     constants: dict[int, Any] = field(default_factory=dict)
     histories: dict[int, str] = field(default_factory=dict)
     written: tuple[int, ...] = ()
     leaves: tuple[int, ...] = ()
+
+    def dump(self) -> tuple[Any, ...]:
+        """As a literal, of which ``load`` makes equal facts."""
+        constants = {
+            i: (type(x) is torch.Size, tuple(x) if type(x) is torch.Size else x) for i, x in self.constants.items()
+        }
+        return self.outputs, constants, self.histories, self.written, self.leaves
+
+    @staticmethod
+    def load(dumped: tuple[Any, ...]) -> Facts:
+        """The facts that ``dump`` made a literal of."""
+        outputs, constants, histories, written, leaves = dumped
+        made = {i: torch.Size(x) if is_size else x for i, (is_size, x) in constants.items()}
+        return Facts(outputs, made, histories, tuple(written), tuple(leaves))
 
 
 def split_block(graph: Graph, objects: Mapping[str, Any]) -> BlockGraph:
@@ -75,28 +78,36 @@ def split_block(graph: Graph, objects: Mapping[str, Any]) -> BlockGraph:
     return BlockGraph(replace(graph, nodes=nodes), objects, loss, named, written)
 
 
-def trace_block(block: BlockGraph, inputs: Sequence[Any], positions: Sequence[int]) -> Traced:
+def trace_block(
+    block: BlockGraph, inputs: Sequence[Any], positions: Sequence[int]
+) -> tuple[torch.fx.GraphModule, Facts]:
     """Trace a block for inputs like these, of which those at the positions are tensors; raises Unfit."""
-    found = _Found()
-    run = functools.partial(_run, block, list(inputs), positions, _leaves_of(block, inputs), found)
+    facts = Facts()
+    function = functools.partial(run, block, list(inputs), positions, leaves_of(block, inputs), facts)
     try:
-        module = torch_private.trace(run, [inputs[i] for i in positions])
+        module = torch_private.trace(function, [inputs[i] for i in positions])
     except Unfit:
         raise
     except Exception as error:
         raise Unfit(f"{type(error).__name__} while it was traced: {error}") from None
+    complete(block, facts, module)
+    return module, facts
+
+
+def complete(block: BlockGraph, facts: Facts, module: torch.fx.GraphModule) -> None:
+    """Make the traced graph of a block one of values alone; raises Unfit where it can't be a kernel."""
     make_functional(module)
-    found.written = _drop_unwritten(module, len(block.graph.outputs) - len(found.constants), found.written)
+    facts.outputs = len(block.graph.outputs)
+    facts.written = _drop_unwritten(module, facts.outputs - len(facts.constants), facts.written)
     _check(module)
-    return Traced(module, len(block.graph.outputs), found.constants, found.histories, found.written, found.leaves)
 
 
-def _run(
+def run(
     block: BlockGraph,
     values: list[Any],
     positions: Sequence[int],
     leaves: Sequence[int],
-    found: _Found,
+    facts: Facts,
     *tensors: torch.Tensor,
 ) -> list[torch.Tensor]:
     """The block on fake tensors: its outputs, the new contents of what it writes, its gradients."""
@@ -106,29 +117,29 @@ def _run(
     wanted = block.graph.outputs if block.loss is None else (*block.graph.outputs, block.loss)
     made = Machine(block.objects).run(replace(block.graph, outputs=wanted), values)
     outputs = made[: len(block.graph.outputs)]
-    tensors_out = _outputs_of(outputs, found)
+    tensors_out = _outputs_of(outputs, facts)
     gradients: list[torch.Tensor] = []
     if block.loss is not None:
-        found.histories = _histories(outputs, made[-1])
-        gradients, found.leaves = _differentiate(made[-1], [values[i] for i in leaves], leaves)
-    found.written = tuple(written)
+        facts.histories = _histories(outputs, made[-1])
+        gradients, facts.leaves = _differentiate(made[-1], [values[i] for i in leaves], leaves)
+    facts.written = tuple(written)
     return [*tensors_out, *(values[i] for i in written), *gradients]
 
 
-def _outputs_of(outputs: Sequence[Any], found: _Found) -> list[torch.Tensor]:
+def _outputs_of(outputs: Sequence[Any], facts: Facts) -> list[torch.Tensor]:
     """The tensors among the outputs; the others are the same for all inputs of the class."""
     tensors = []
     for index, output in enumerate(outputs):
         if isinstance(output, torch.Tensor):
             tensors.append(output.detach())
-        elif type(output) in LITERALS or type(output) is torch.Size:
-            found.constants[index] = output
+        elif is_literal(output) or type(output) is torch.Size:
+            facts.constants[index] = output
         else:
             raise Unfit("an output is an object")
     return tensors
 
 
-def _leaves_of(block: BlockGraph, inputs: Sequence[Any]) -> list[int]:
+def leaves_of(block: BlockGraph, inputs: Sequence[Any]) -> list[int]:
     """Where the leaves are that get gradients; whatever else has a history can't be followed."""
     params = block.graph.params
     if block.loss is None:

@@ -1,0 +1,73 @@
+"""A kernel as it is called: its results go where those of the block's operations would go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from janusc import torch_private
+from janusc.runtime import gradients
+from janusc.runtime.kernels.classes import InputClass
+from janusc.runtime.kernels.joint import Facts
+from janusc.runtime.kernels.makers import Compiled
+from janusc.runtime.kernels.spent import spent
+from janusc.runtime.optimizers import conditions
+from janusc.runtime.transaction import UndoLog, save_tensor
+
+
+class Kernel:
+    """Compiled code for one class of inputs."""
+
+    __slots__ = ("_compiled", "_constants", "_facts", "_wraps", "inputs")
+
+    def __init__(self, inputs: InputClass, facts: Facts, compiled: Compiled) -> None:
+        self.inputs, self._facts, self._compiled = inputs, facts, compiled
+        self._wraps = [(index, spent(name)) for index, name in facts.histories.items()]
+        self._constants = sorted(facts.constants.items())
+
+    def run(self, undo: UndoLog | None, inputs: Sequence[Any]) -> Sequence[Any] | None:
+        """The outputs, after contents and gradients went where they belong; None, with nothing done, for odd inputs."""
+        facts = self._facts
+        if not _is_plain_moment() or facts.written and not _are_apart(inputs, self.inputs.positions, facts.written):
+            return None
+        if any(torch_private.is_told_of_gradients(inputs[i]) for i in facts.leaves):
+            return None
+        enabled = torch.is_grad_enabled()
+        torch.set_grad_enabled(False)
+        try:
+            results = list(self._compiled([inputs[i] for i in self.inputs.positions]))
+            first = facts.outputs - len(self._constants)
+            if undo is not None:
+                self._hand_over(undo, inputs, results[first:])
+        finally:
+            torch.set_grad_enabled(enabled)
+        del results[first:]
+        for index, constant in self._constants:
+            results.insert(index, constant)
+        for index, wrap in self._wraps:
+            results[index] = wrap((results[index],), inputs[facts.leaves[0]])
+        return results
+
+    def _hand_over(self, undo: UndoLog, inputs: Sequence[Any], found: list[torch.Tensor]) -> None:
+        facts = self._facts
+        for index in facts.written:
+            save_tensor(undo, inputs[index])
+        for index, contents in zip(facts.written, found):
+            inputs[index].copy_(contents)
+        if facts.leaves:
+            gradients.hand_over(undo, [inputs[i] for i in facts.leaves], found[len(facts.written) :])
+
+
+def _is_plain_moment() -> bool:
+    """Whether nobody sees single operations, and nothing of the user's is called in a backward pass."""
+    if not conditions.is_unseen() or torch.is_anomaly_enabled() or torch_private.saved_hooks(True) is not None:
+        return False
+    return gradients.backward_is_torchs() and not torch_private.logs_backward()
+
+
+def _are_apart(inputs: Sequence[Any], tensors: Sequence[int], written: Sequence[int]) -> bool:
+    """Whether what is written shares no memory with any other input."""
+    keys = [torch_private.storage_key(inputs[i]) for i in tensors]
+    return all(keys.count(torch_private.storage_key(inputs[i])) == 1 for i in written)

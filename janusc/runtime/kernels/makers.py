@@ -1,0 +1,86 @@
+"""Who makes a kernel: a compiler in this process, or the compiler process, waited for or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+
+from janusc.diagnostics import silenced
+from janusc.lowering.ir import Graph
+from janusc.runtime.compiler.jobs import Job, request
+from janusc.runtime.kernels.carried import carry
+from janusc.runtime.kernels.functional import Unfit
+from janusc.runtime.kernels.joint import Facts, split_block, trace_block
+
+Compiled = Callable[[list[torch.Tensor]], Sequence[Any]]
+Compiler = Callable[[torch.fx.GraphModule], Compiled]
+
+
+class Making(Protocol):
+    """A kernel that is on its way."""
+
+    def poll(self) -> tuple[Facts, Compiled] | None:
+        """It, once it is there, with what is known of it; raises Unfit where there will be none."""
+
+    def wait(self) -> None:
+        """Wait until it is there, or will not be."""
+
+
+Maker = Callable[[Graph, Mapping[str, Any], Sequence[Any], Sequence[int]], Making]
+"""Begins to make the kernel of a closed block, for inputs like these with tensors at these positions; raises Unfit."""
+
+
+class _Made:
+    """A kernel that is there."""
+
+    def __init__(self, facts: Facts, compiled: Compiled) -> None:
+        self._result = facts, compiled
+
+    def poll(self) -> tuple[Facts, Compiled]:
+        return self._result
+
+    def wait(self) -> None:
+        pass
+
+
+class _Asked:
+    """A kernel that the compiler process was asked for."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def poll(self) -> tuple[Facts, Compiled] | None:
+        kernel = self._job.kernel
+        if kernel is None:
+            if self._job.failure is not None:
+                raise Unfit(self._job.failure)
+            return None
+        return Facts.load(self._job.facts), kernel
+
+    def wait(self) -> None:
+        self._job.wait()
+
+
+def made_here(compiler: Compiler) -> Maker:
+    """A maker that has a compiler work in this process, at once."""
+
+    def make(graph: Graph, objects: Mapping[str, Any], inputs: Sequence[Any], positions: Sequence[int]) -> Making:
+        with silenced():
+            module, facts = trace_block(split_block(graph, objects), inputs, positions)
+            return _Made(facts, compiler(module))
+
+    return make
+
+
+def asked_for(graph: Graph, objects: Mapping[str, Any], inputs: Sequence[Any], positions: Sequence[int]) -> Making:
+    """Ask the compiler process, and go on."""
+    return _Asked(request(carry(graph, inputs, positions)))
+
+
+def waited_for(graph: Graph, objects: Mapping[str, Any], inputs: Sequence[Any], positions: Sequence[int]) -> Making:
+    """Ask the compiler process, and wait for it."""
+    making = asked_for(graph, objects, inputs, positions)
+    making.wait()
+    return making
