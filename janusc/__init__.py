@@ -12,7 +12,7 @@ checks; where one does not hold, state is rolled back and the call runs eagerly.
 happened.
 """
 
-from janusc.api import compile, explain, graphs, opaque, reset, stats
+from janusc.api import compile, explain, graphs, opaque, reset, stats, wait
 from janusc.diagnostics import Diagnostic, JanusError, JanusWarning
 from janusc.fallback.call import StrictError
 from janusc.fallback.eager import eager
@@ -38,4 +38,5 @@ __all__ = [
     "register_backend",
     "reset",
     "stats",
+    "wait",
 ]

@@ -215,6 +215,15 @@ def reset(target: Any) -> None:
     _state(target).reset()
 
 
+def wait(target: Any) -> None:
+    """Wait until the kernels are there that a compiled function's graphs may use for the inputs they have met.
+
+    Without it they come in the background, once a block has been called often enough. Whether a kernel is then kept is
+    decided by the next calls, as ever; ``janus.explain`` says why there is none where none can be made.
+    """
+    report.wait_for_kernels(_state(target))
+
+
 def opaque(target: C) -> C:
     """Declare that a function, class or instance is called as it is and never looked into; returns it."""
     if not callable(target):

@@ -20,6 +20,7 @@ from janusc.lowering.lower import lower
 from janusc.lowering.passes.pipeline import optimise
 from janusc.once import uncounted_warnings
 from janusc.options import Options
+from janusc.runtime.backends.base import Site
 from janusc.runtime.emit import emit
 from janusc.runtime.interpreter import run_chain
 from janusc.sentinels import MISS
@@ -37,6 +38,7 @@ class Specialisation:
     seconds: float
     notes: tuple[Diagnostic, ...]
     guard_count: int
+    sites: tuple[tuple[int, Site], ...] = ()
 
 
 def convert(
@@ -67,9 +69,9 @@ def convert(
         raise Refusal(lowered.idle)
     chain = optimise(lowered.chain, enabled=options.passes)
     hosts = {h.key: _outlined(parsed, h, enter if h.key.startswith("host") else None) for h in lowered.hosts}
-    run, source = _executable(chain, parsed, function, signature, hosts, options, listener)
+    run, source, sites = _executable(chain, parsed, function, signature, hosts, options, listener)
     guards = sum(n.op.effect is Effect.ASSERT for s in chain.steps if isinstance(s, Segment) for n in s.guards.nodes)
-    return Specialisation(run, chain, source, time.perf_counter() - started, lowered.notes, guards)
+    return Specialisation(run, chain, source, time.perf_counter() - started, lowered.notes, guards, sites)
 
 
 def signature_of(function: types.FunctionType) -> inspect.Signature:
@@ -97,7 +99,7 @@ def _executable(
     hosts: Mapping[str, Any],
     options: Options,
     listener: Any,
-) -> tuple[Callable[..., Any], str]:
+) -> tuple[Callable[..., Any], str, tuple[tuple[int, Site], ...]]:
     if options.executor == "emitted":
         made = emit(
             chain,
@@ -110,7 +112,7 @@ def _executable(
             module=function.__module__ or "janusc.emitted",
             origin=Span(parsed.filename, parsed.code.co_firstlineno, end_line=parsed.span.end_line),
         )
-        return made.run, made.source
+        return made.run, made.source, made.sites
 
     def run(target: types.FunctionType, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -120,4 +122,4 @@ def _executable(
         bound.apply_defaults()
         return run_chain(chain, target, bound.arguments, hosts, listener)
 
-    return run, ""
+    return run, "", ()

@@ -2,11 +2,17 @@
 
 import os
 import sys
+import tempfile
 
 os.environ.setdefault("JANUSC_VERIFY", "each")  # read when janusc is imported
+if "JANUSC_CACHE_DIR" not in os.environ:  # workers share that of the process which starts them
+    _CACHE = tempfile.TemporaryDirectory(prefix="janusc-test-cache-")
+    os.environ["JANUSC_CACHE_DIR"] = _CACHE.name
 
 import torch
 from hypothesis import HealthCheck, settings
+
+from janusc.runtime.kernels import measured
 
 sys.path.insert(0, os.path.dirname(__file__))  # for `corpus` and `strategies`, whatever the import mode
 
@@ -15,6 +21,7 @@ settings.register_profile("long", max_examples=1000, deadline=None, suppress_hea
 settings.load_profile("long" if os.environ.get("JANUSC_FUZZ") == "1" else "ci")
 
 torch.set_num_threads(1)
+measured.LONG = float("inf")  # no kernels unasked: results would depend on how fast the machine is
 
 
 def pytest_configure(config):

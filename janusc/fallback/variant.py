@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from janusc.diagnostics import Diagnostic
 from janusc.frames import uncounted
 from janusc.lowering.ir import Chain
+from janusc.runtime.backends.base import Site
 from janusc.runtime.recovery import Rest
 from janusc.sentinels import MISS
 from janusc.source import Span
@@ -27,6 +28,8 @@ class Specialisation(Protocol):
     def notes(self) -> tuple[Diagnostic, ...]: ...
     @property
     def guard_count(self) -> int: ...
+    @property
+    def sites(self) -> tuple[tuple[int, Site], ...]: ...
 
 
 class Owner(Protocol):

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from janusc.lowering.ir import Arg, Const, Dct, Lst, Node, Ref, Slc, Tup, Value
-from janusc.runtime.backends.base import Backend
+from janusc.runtime.backends.base import Backend, Site
 from janusc.sentinels import UNBOUND
 from janusc.source import Span
 from janusc.typeinfer import torch_table
@@ -68,6 +68,7 @@ class Writer:
         self.legend: list[str] = []  # what the bound names stand for, where they do not say it themselves
         self.backend = backend
         self.blocks = 0
+        self.sites: list[tuple[int, Site]] = []  # by the numbers of their blocks
         self.abort_hooks = abort_hooks
         self.last: Node | None = None  # the node after which nothing of the transaction can fail
         self.fail: Callable[[str | None], str] = self.deopt

@@ -27,6 +27,12 @@ class Site(Protocol):
 
     def stop(self) -> None: ...
 
+    def wait(self) -> None:
+        """Wait for what is on its way to make it faster."""
+
+    def report(self) -> list[str]:
+        """What a user may know of it, in lines."""
+
     def __call__(self, undo: UndoLog | None, *inputs: Any) -> Sequence[Any] | None:
         """Its outputs; None, with nothing done, to have its nodes run one by one. A backward pass needs the log."""
 

@@ -14,6 +14,7 @@ import torch
 
 from janusc import torch_private
 from janusc.lowering.ir import Graph, Tup, Value
+from janusc.runtime.compiler.program import Input, NotCarried
 from janusc.runtime.interpreter import Machine
 from janusc.runtime.kernels.classes import is_literal
 from janusc.runtime.kernels.functional import Unfit, make_functional
@@ -32,6 +33,20 @@ class BlockGraph:
     loss: Value | None = None
     leaves: tuple[Value, ...] = ()
     written: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What inputs of one class look like: the tensors at these positions, and the literals at others.
+
+    ``leaves``: where the tensors are that get gradients. ``grad``: whether gradients are enabled.
+    """
+
+    tensors: tuple[Input, ...]
+    positions: tuple[int, ...]
+    literals: Mapping[int, Any]
+    leaves: tuple[int, ...]
+    grad: bool
 
 
 @dataclass
@@ -78,14 +93,24 @@ def split_block(graph: Graph, objects: Mapping[str, Any]) -> BlockGraph:
     return BlockGraph(replace(graph, nodes=nodes), objects, loss, named, written)
 
 
-def trace_block(
-    block: BlockGraph, inputs: Sequence[Any], positions: Sequence[int]
-) -> tuple[torch.fx.GraphModule, Facts]:
-    """Trace a block for inputs like these, of which those at the positions are tensors; raises Unfit."""
-    facts = Facts()
-    function = functools.partial(run, block, list(inputs), positions, leaves_of(block, inputs), facts)
+def sample_of(block: BlockGraph, inputs: Sequence[Any], positions: Sequence[int]) -> Sample:
+    """What inputs of a block look like, of which those at the positions are tensors; raises Unfit."""
+    leaves = _leaves_of(block, inputs)
+    literals = {i: x for i, x in enumerate(inputs) if i not in positions}
     try:
-        module = torch_private.trace(function, [inputs[i] for i in positions])
+        tensors = tuple(Input.of(inputs[i]) for i in positions)
+    except NotCarried as error:
+        raise Unfit(str(error)) from None
+    return Sample(tensors, tuple(positions), literals, tuple(leaves), torch.is_grad_enabled())
+
+
+def trace_block(block: BlockGraph, sample: Sample) -> tuple[torch.fx.GraphModule, Facts]:
+    """Trace a block for inputs like these; raises Unfit."""
+    facts = Facts()
+    try:
+        module = torch_private.trace(
+            functools.partial(run, block, sample, facts), [item.make for item in sample.tensors]
+        )
     except Unfit:
         raise
     except Exception as error:
@@ -102,28 +127,25 @@ def complete(block: BlockGraph, facts: Facts, module: torch.fx.GraphModule) -> N
     _check(module)
 
 
-def run(
-    block: BlockGraph,
-    values: list[Any],
-    positions: Sequence[int],
-    leaves: Sequence[int],
-    facts: Facts,
-    *tensors: torch.Tensor,
-) -> list[torch.Tensor]:
+def run(block: BlockGraph, sample: Sample, facts: Facts, *tensors: torch.Tensor) -> list[torch.Tensor]:
     """The block on fake tensors: its outputs, the new contents of what it writes, its gradients."""
-    written = [i for i, param in enumerate(block.graph.params) if param in block.written]
-    for position, tensor in zip(positions, tensors):
+    params = block.graph.params
+    written = [i for i, param in enumerate(params) if param in block.written]
+    values: list[Any] = [sample.literals.get(i) for i in range(len(params))]
+    for position, tensor in zip(sample.positions, tensors):
         values[position] = tensor.clone() if position in written else tensor
     wanted = block.graph.outputs if block.loss is None else (*block.graph.outputs, block.loss)
-    made = Machine(block.objects).run(replace(block.graph, outputs=wanted), values)
-    outputs = made[: len(block.graph.outputs)]
-    tensors_out = _outputs_of(outputs, facts)
-    gradients: list[torch.Tensor] = []
-    if block.loss is not None:
-        facts.histories = _histories(outputs, made[-1])
-        gradients, facts.leaves = _differentiate(made[-1], [values[i] for i in leaves], leaves)
+    with torch.set_grad_enabled(sample.grad):
+        made = Machine(block.objects).run(replace(block.graph, outputs=wanted), values)
+        outputs = made[: len(block.graph.outputs)]
+        found = _outputs_of(outputs, facts)
+        gradients: list[torch.Tensor] = []
+        if block.loss is not None:
+            facts.histories = _histories(outputs, made[-1])
+            leaves = [values[i] for i in sample.leaves]
+            gradients, facts.leaves = _differentiate(made[-1], leaves, sample.leaves)
     facts.written = tuple(written)
-    return [*tensors_out, *(values[i] for i in written), *gradients]
+    return [*found, *(values[i] for i in written), *gradients]
 
 
 def _outputs_of(outputs: Sequence[Any], facts: Facts) -> list[torch.Tensor]:
@@ -139,7 +161,7 @@ def _outputs_of(outputs: Sequence[Any], facts: Facts) -> list[torch.Tensor]:
     return tensors
 
 
-def leaves_of(block: BlockGraph, inputs: Sequence[Any]) -> list[int]:
+def _leaves_of(block: BlockGraph, inputs: Sequence[Any]) -> list[int]:
     """Where the leaves are that get gradients; whatever else has a history can't be followed."""
     params = block.graph.params
     if block.loss is None:

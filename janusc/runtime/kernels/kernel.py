@@ -11,7 +11,7 @@ from janusc import torch_private
 from janusc.runtime import gradients
 from janusc.runtime.kernels.classes import InputClass
 from janusc.runtime.kernels.joint import Facts
-from janusc.runtime.kernels.makers import Compiled
+from janusc.runtime.kernels.makers import Compiled, failed
 from janusc.runtime.kernels.spent import spent
 from janusc.runtime.optimizers import conditions
 from janusc.runtime.transaction import UndoLog, save_tensor
@@ -28,7 +28,10 @@ class Kernel:
         self._constants = sorted(facts.constants.items())
 
     def run(self, undo: UndoLog | None, inputs: Sequence[Any]) -> Sequence[Any] | None:
-        """The outputs, after contents and gradients went where they belong; None, with nothing done, for odd inputs."""
+        """The outputs, after contents and gradients went where they belong; None, with nothing done, for odd inputs.
+
+        Raises Unfit, with nothing done, where the compiled code fails.
+        """
         facts = self._facts
         if not _is_plain_moment() or facts.written and not _are_apart(inputs, self.inputs.positions, facts.written):
             return None
@@ -37,7 +40,7 @@ class Kernel:
         enabled = torch.is_grad_enabled()
         torch.set_grad_enabled(False)
         try:
-            results = list(self._compiled([inputs[i] for i in self.inputs.positions]))
+            results = self._results(inputs)
             first = facts.outputs - len(self._constants)
             if undo is not None:
                 self._hand_over(undo, inputs, results[first:])
@@ -49,6 +52,12 @@ class Kernel:
         for index, wrap in self._wraps:
             results[index] = wrap((results[index],), inputs[facts.leaves[0]])
         return results
+
+    def _results(self, inputs: Sequence[Any]) -> list[Any]:
+        try:
+            return list(self._compiled([inputs[i] for i in self.inputs.positions]))
+        except Exception as error:
+            raise failed("its kernel", error) from None
 
     def _hand_over(self, undo: UndoLog, inputs: Sequence[Any], found: list[torch.Tensor]) -> None:
         facts = self._facts

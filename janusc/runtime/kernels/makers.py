@@ -8,11 +8,12 @@ from typing import Any, Protocol
 import torch
 
 from janusc.diagnostics import silenced
+from janusc.interrupts import is_interrupt
 from janusc.lowering.ir import Graph
 from janusc.runtime.compiler.jobs import Job, request
 from janusc.runtime.kernels.carried import carry
 from janusc.runtime.kernels.functional import Unfit
-from janusc.runtime.kernels.joint import Facts, split_block, trace_block
+from janusc.runtime.kernels.joint import Facts, Sample, split_block, trace_block
 
 Compiled = Callable[[list[torch.Tensor]], Sequence[Any]]
 Compiler = Callable[[torch.fx.GraphModule], Compiled]
@@ -28,8 +29,15 @@ class Making(Protocol):
         """Wait until it is there, or will not be."""
 
 
-Maker = Callable[[Graph, Mapping[str, Any], Sequence[Any], Sequence[int]], Making]
-"""Begins to make the kernel of a closed block, for inputs like these with tensors at these positions; raises Unfit."""
+Maker = Callable[[Graph, Mapping[str, Any], Sample], Making]
+"""Begins to make the kernel of a closed block, for inputs of one class; raises Unfit."""
+
+
+def failed(what: str, error: Exception) -> Unfit:
+    """What to raise where a compiler or a kernel raises; an interrupt goes on as it is."""
+    if is_interrupt(error):
+        raise error
+    return Unfit(f"{what} failed: {type(error).__name__}: {error}")
 
 
 class _Made:
@@ -66,21 +74,24 @@ class _Asked:
 def made_here(compiler: Compiler) -> Maker:
     """A maker that has a compiler work in this process, at once."""
 
-    def make(graph: Graph, objects: Mapping[str, Any], inputs: Sequence[Any], positions: Sequence[int]) -> Making:
+    def make(graph: Graph, objects: Mapping[str, Any], sample: Sample) -> Making:
         with silenced():
-            module, facts = trace_block(split_block(graph, objects), inputs, positions)
-            return _Made(facts, compiler(module))
+            module, facts = trace_block(split_block(graph, objects), sample)
+            try:
+                return _Made(facts, compiler(module))
+            except Exception as error:
+                raise failed("its compiler", error) from None
 
     return make
 
 
-def asked_for(graph: Graph, objects: Mapping[str, Any], inputs: Sequence[Any], positions: Sequence[int]) -> Making:
+def asked_for(graph: Graph, objects: Mapping[str, Any], sample: Sample) -> Making:
     """Ask the compiler process, and go on."""
-    return _Asked(request(carry(graph, inputs, positions)))
+    return _Asked(request(carry(graph, sample)))
 
 
-def waited_for(graph: Graph, objects: Mapping[str, Any], inputs: Sequence[Any], positions: Sequence[int]) -> Making:
+def waited_for(graph: Graph, objects: Mapping[str, Any], sample: Sample) -> Making:
     """Ask the compiler process, and wait for it."""
-    making = asked_for(graph, objects, inputs, positions)
+    making = asked_for(graph, objects, sample)
     making.wait()
     return making

@@ -22,6 +22,7 @@ import torch
 from janusc.lowering.ir import Graph
 from janusc.runtime.kernels.classes import InputClass, class_of
 from janusc.runtime.kernels.functional import Unfit
+from janusc.runtime.kernels.joint import Sample, sample_of, split_block
 from janusc.runtime.kernels.kernel import Kernel
 from janusc.runtime.kernels.makers import Maker, Making
 from janusc.runtime.kernels.site import MOST
@@ -51,10 +52,10 @@ clock = time.perf_counter
 class _Class:
     """What is known of one class of inputs."""
 
-    __slots__ = ("calls", "failure", "inputs", "kernel", "making", "phase", "ratio", "seconds", "since")
+    __slots__ = ("calls", "failure", "inputs", "kernel", "making", "phase", "ratio", "sample", "seconds", "since")
 
-    def __init__(self, inputs: InputClass) -> None:
-        self.inputs = inputs
+    def __init__(self, inputs: InputClass, sample: Sample | None) -> None:
+        self.inputs, self.sample = inputs, sample
         self.calls, self.since = 0, clock()
         self.phase: Phase = _met
         self.making: Making | None = None
@@ -80,6 +81,7 @@ class MeasuredSite:
         """The class whose operations are timed just now."""
         self.classes: tuple[_Class, ...] = ()
         self._graph, self._objects, self._maker = graph, objects, maker
+        self._block = split_block(graph, objects)
         self._strange = 0
         self._started = 0.0
 
@@ -87,14 +89,26 @@ class MeasuredSite:
         """The outputs by a kernel; None where its operations are to be done, and nothing was."""
         for known in self.classes:
             if known.inputs.takes(inputs):
-                return known.phase(self, known, undo, inputs)
+                try:
+                    return known.phase(self, known, undo, inputs)
+                except Unfit as error:
+                    self.give_up(known, error)
+                    return None
         self._strange += 1
         found = class_of(inputs) if len(self.classes) < MOST else None
         if found is not None and found.takes(inputs):
-            self.classes += (_Class(found),)
+            self._meet(found, inputs)
         elif self._strange > STRANGE and not any(known.kernel for known in self.classes):
             self.awake = False
         return None
+
+    def _meet(self, found: InputClass, inputs: Sequence[Any]) -> None:
+        try:
+            self.classes += (_Class(found, sample_of(self._block, inputs, found.positions)),)
+        except Unfit as error:
+            known = _Class(found, None)
+            self.classes += (known,)
+            self.give_up(known, error)
 
     def stop(self) -> None:
         """The operations were done one by one, and are timed."""
@@ -107,18 +121,40 @@ class MeasuredSite:
         """Time the operations that come now."""
         self.running, self._started = known, clock()
 
-    def ask(self, known: _Class, inputs: Sequence[Any]) -> None:
-        """Have a kernel made; where that can't be, this class is done with."""
-        try:
-            known.making = self._maker(self._graph, self._objects, inputs, known.inputs.positions)
-            known.phase = _asked_for
-        except Unfit as error:
-            self.give_up(known, error)
+    def ask(self, known: _Class) -> None:
+        """Have a kernel made; raises Unfit."""
+        assert known.sample is not None
+        known.making = self._maker(self._graph, self._objects, known.sample)
+        known.phase = _asked_for
 
     def give_up(self, known: _Class, error: Unfit) -> None:
         """There will be no kernel of this class."""
-        known.phase, known.failure, known.making = _operations, str(error), None
+        known.phase, known.failure, known.making, known.kernel = _operations, str(error), None, None
         self.awake = any(not other.failure for other in self.classes) or len(self.classes) < MOST
+
+    def wait(self) -> None:
+        """Ask for the kernels that were not asked for, and wait for all."""
+        for known in self.classes:
+            if known.phase is _met:
+                try:
+                    self.ask(known)
+                except Unfit as error:
+                    self.give_up(known, error)
+            if known.making is not None:
+                known.making.wait()
+
+    def report(self) -> list[str]:
+        """What became of the kernels for each class of inputs."""
+        return [text for text in dict.fromkeys(map(_text, self.classes)) if text]
+
+
+def _text(known: _Class) -> str:
+    if known.failure:
+        return f"no kernel: {known.failure}"
+    if known.ratio is None:
+        return "a kernel is on its way" if known.making else "a kernel is on trial" if known.kernel else ""
+    used = "a kernel" if known.ratio < 1.0 else "no kernel: it was slower"
+    return f"{used}, {known.ratio:.2f} x the time of its operations"
 
 
 def _met(site: MeasuredSite, known: _Class, undo: UndoLog | None, inputs: Sequence[Any]) -> None:
@@ -127,20 +163,16 @@ def _met(site: MeasuredSite, known: _Class, undo: UndoLog | None, inputs: Sequen
     if known.calls < OFTEN:
         return
     if torch.are_deterministic_algorithms_enabled():
-        site.ask(known, inputs)
-        if known.making is not None:
-            known.making.wait()
+        site.ask(known)
+        assert known.making is not None
+        known.making.wait()
     elif clock() - known.since > LONG:
-        site.ask(known, inputs)
+        site.ask(known)
 
 
 def _asked_for(site: MeasuredSite, known: _Class, undo: UndoLog | None, inputs: Sequence[Any]) -> Sequence[Any] | None:
     assert known.making is not None
-    try:
-        made = known.making.poll()
-    except Unfit as error:
-        site.give_up(known, error)
-        return None
+    made = known.making.poll()
     if made is None:
         return None
     known.kernel, known.making, known.calls = Kernel(known.inputs, *made), None, 0

@@ -11,12 +11,17 @@ from typing import Any
 from janusc.lowering.ir import Graph
 from janusc.runtime.kernels.classes import InputClass, class_of
 from janusc.runtime.kernels.functional import Unfit
+from janusc.runtime.kernels.joint import sample_of, split_block
 from janusc.runtime.kernels.kernel import Kernel
 from janusc.runtime.kernels.makers import Maker
 from janusc.runtime.transaction import UndoLog
 
 MOST = 4
 """Classes of inputs that one block has kernels for; it meets others with its operations one by one."""
+
+
+def _reasons(failures: Sequence[str]) -> list[str]:
+    return [f"no kernel: {failure}" for failure in dict.fromkeys(failures)]
 
 
 class EarlySite:
@@ -33,6 +38,7 @@ class EarlySite:
         self.failures: list[str] = []
         """Why classes of inputs have no kernel."""
         self._graph, self._objects, self._maker = graph, objects, maker
+        self._block = split_block(graph, objects)
         self._kernels: tuple[Kernel, ...] = ()
         self._unfit: list[InputClass] = []
 
@@ -40,24 +46,36 @@ class EarlySite:
         """The outputs by a kernel; None where none takes the inputs, and nothing was done."""
         for kernel in self._kernels:
             if kernel.inputs.takes(inputs):
-                return kernel.run(undo, inputs)
+                return self._run(kernel, undo, inputs)
         if any(known.takes(inputs) for known in self._unfit):
             return None
         if len(self._kernels) + len(self._unfit) >= MOST:
             self.awake = bool(self._kernels)
             return None
         made = self._make(inputs)
-        return None if made is None else made.run(undo, inputs)
+        return None if made is None else self._run(made, undo, inputs)
+
+    def _run(self, kernel: Kernel, undo: UndoLog | None, inputs: Sequence[Any]) -> Sequence[Any] | None:
+        try:
+            return kernel.run(undo, inputs)
+        except Unfit as error:
+            self._kernels = tuple(other for other in self._kernels if other is not kernel)
+            self._give_up(kernel.inputs, error)
+            return None
+
+    def _give_up(self, inputs: InputClass, error: Unfit) -> None:
+        self.failures.append(str(error))
+        self._unfit.append(inputs)
 
     def _make(self, inputs: Sequence[Any]) -> Kernel | None:
         found = class_of(inputs)
         if found is None or not found.takes(inputs):
             return None
         try:
-            made = self._maker(self._graph, self._objects, inputs, found.positions).poll()
+            sample = sample_of(self._block, inputs, found.positions)
+            made = self._maker(self._graph, self._objects, sample).poll()
         except Unfit as error:
-            self.failures.append(str(error))
-            self._unfit.append(found)
+            self._give_up(found, error)
             return None
         assert made is not None
         kernel = Kernel(found, *made)
@@ -66,3 +84,11 @@ class EarlySite:
 
     def stop(self) -> None:
         """The operations were done one by one."""
+
+    def wait(self) -> None:
+        """Nothing is on its way."""
+
+    def report(self) -> list[str]:
+        """What there are kernels for, and why for others not."""
+        count = len(self._kernels)
+        return [*(["a kernel" if count == 1 else f"{count} kernels"] if count else []), *_reasons(self.failures)]

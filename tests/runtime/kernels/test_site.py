@@ -270,3 +270,26 @@ def test_guards_of_tensors_know_sizes_and_strides():
     assert check(torch.ones(2, 3))
     for other in (torch.zeros(3, 2), torch.zeros(3, 2).t(), x.double(), torch.zeros(2, 3, requires_grad=True)):
         assert not check(other)
+
+
+@pytest.mark.parametrize("fails", ["compiler", "kernel"])
+def test_what_fails_in_a_kernel_is_none_of_the_programs_business(fails):
+    def broken(*tensors):
+        raise AssertionError("expected size 3==4")
+
+    def compiler(module, examples):
+        if fails == "compiler":
+            broken()
+        return broken
+
+    janus.register_backend(f"broken {fails}", compiler)
+    made = []
+
+    def keep(f):
+        made.append(compiled(f, backend=f"broken {fails}"))
+        return made[-1]
+
+    assert_equivalent(world(), calls=[batch()] * 4, factory=True, compiler=keep)
+    stats = janus.stats(made[0])
+    assert stats.fallbacks == 0 and stats.graph_calls == 3
+    assert f"its {fails} failed: AssertionError: expected size 3==4" in str(janus.explain(made[0]))
