@@ -18,4 +18,5 @@ Files in reading order:
     kernel   a kernel as it is called
     site     a block in emitted code: the kernels it has, and the making of one more
     measured  a block that has a kernel when it is called often and the kernel is faster
+    updates  the step of an optimizer as one kernel, a chapter of its own
 """
