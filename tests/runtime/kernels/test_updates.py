@@ -283,15 +283,16 @@ def test_dense_is_each_place_once(dims):
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
-@pytest.mark.parametrize("options", [{"weight_decay": 0.1, "amsgrad": True}, {"betas": (0.3, 0.9)}], ids=str)
-def test_compiled_steps(options):
+@pytest.mark.parametrize("cls", [torch.optim.SGD, torch.optim.AdamW])
+def test_compiled_steps(cls):
     class Compiled:
         failure = None
 
         def __init__(self, program):
             self.kernel = jobs.compile_now(program)
 
-    pair = Pair(lambda ps: torch.optim.AdamW(ps, lr=0.05, **options), request=Compiled)
+    options = MOMENTUM.get(cls, {"amsgrad": True})
+    pair = Pair(lambda ps: cls(ps, lr=0.05, **options), lambda: parameters(shapes=[(3, 5), ()]), request=Compiled)
     addresses = [p.data_ptr() for p in all_parameters(pair.ours)]
     check_steps(pair)
     assert [p.data_ptr() for p in all_parameters(pair.ours)] == addresses
