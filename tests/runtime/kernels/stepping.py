@@ -19,7 +19,7 @@ class Uncompiled:
     failure = None
 
     def __init__(self, program):
-        function = program.function()
+        function, _ = program.functions()
 
         def kernel(inputs):
             given = [tensor.data for tensor in inputs]
