@@ -45,6 +45,7 @@ from janusc.runtime import recovery, regions, rng, transaction
 from janusc.runtime.backends.base import BACKENDS, Backend, Site
 from janusc.runtime.backends.compiled import AUTO
 from janusc.runtime.forms import FORMS
+from janusc.runtime.kernels.bare import bare_values
 from janusc.runtime.lines import relocated
 from janusc.runtime.recovery import Listener
 from janusc.runtime.writer import Writer, tuple_text
@@ -107,6 +108,7 @@ def emit(
     short = f"{short}_" if keyword.iskeyword(short) else short
     writer = Writer(chain.objects, [FUNCTION, short, *parameters.parameters], chosen, abort_hooks)
     writer.namespace.update(_EXECUTION, _jc_listener=listener)
+    writer.bare = bare_values(chain)
     _Entry(writer, chain, parameters, hosts).write(short)
     source = "\n".join([*writer.lines, ""])
     legend = "".join(f"# {line}\n" for line in writer.legend)

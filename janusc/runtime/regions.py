@@ -99,7 +99,8 @@ def _write_block(writer: Writer, graph: Graph, block: Block) -> bool:
     count = block.stop - block.start
     writer.line(f"# block {writer.blocks} ({writer.backend.name}, {count} ops)")
     inner = closed(graph, block)
-    site = writer.backend.compile(inner, writer.objects)
+    bare = frozenset(index for index, value in enumerate(block.outputs) if value in writer.bare)
+    site = writer.backend.compile(inner, writer.objects, bare)
     if site is None:
         return False
     name = writer.bind(site, f"block_{writer.blocks}")

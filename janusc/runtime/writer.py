@@ -68,6 +68,7 @@ class Writer:
         self.legend: list[str] = []  # what the bound names stand for, where they do not say it themselves
         self.backend = backend
         self.blocks = 0
+        self.bare: frozenset[Value] = frozenset()  # values whose history nobody can see
         self.sites: list[tuple[int, Site]] = []  # by the numbers of their blocks
         self.abort_hooks = abort_hooks
         self.last: Node | None = None  # the node after which nothing of the transaction can fail

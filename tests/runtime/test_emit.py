@@ -433,7 +433,7 @@ def test_a_compiled_block_is_called_with_what_enters_it():
         def blocks(self, graph, uses):
             return partition(graph, uses)
 
-        def compile(self, block, objects):
+        def compile(self, block, objects, bare):
             assert [len(block.params), len(block.outputs)] == [2, 1]
             return Place()
 

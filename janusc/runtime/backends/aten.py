@@ -35,7 +35,7 @@ class Aten:
         """Runs of tensor operations, to be announced."""
         return partition(graph, uses)
 
-    def compile(self, block: Graph, objects: Mapping[str, Any]) -> None:
+    def compile(self, block: Graph, objects: Mapping[str, Any], bare: frozenset[int]) -> None:
         """Nothing to compile: the nodes are emitted inline."""
         return None
 

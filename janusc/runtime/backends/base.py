@@ -47,8 +47,11 @@ class Backend(Protocol):
     def blocks(self, graph: Graph, uses: dict[Value, int]) -> tuple[Block, ...]:
         """The blocks of a graph, of which the index of the last node that reads a value is known."""
 
-    def compile(self, block: Graph, objects: Mapping[str, Any]) -> Site | None:
-        """What a closed block is called by; None to have its nodes emitted inline alone."""
+    def compile(self, block: Graph, objects: Mapping[str, Any], bare: frozenset[int]) -> Site | None:
+        """What a closed block is called by; None to have its nodes emitted inline alone.
+
+        Of the outputs with these indices nobody can see the history.
+        """
 
 
 BACKENDS: Registry[str, Backend] = options.BACKENDS

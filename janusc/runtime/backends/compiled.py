@@ -21,8 +21,8 @@ from janusc.runtime.kernels.site import EarlySite
 class Place(Protocol):
     """A kind of site."""
 
-    def __call__(self, graph: Graph, objects: Mapping[str, Any], maker: Maker) -> Site:
-        """The site of a closed block, with kernels by this maker."""
+    def __call__(self, graph: Graph, objects: Mapping[str, Any], bare: frozenset[int], maker: Maker) -> Site:
+        """The site of a closed block, of whose outputs some need no history, with kernels by this maker."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Kernels:
         """Runs of tensor operations with what stands between them, and the backward passes from them."""
         return extents(graph, uses)
 
-    def compile(self, block: Graph, objects: Mapping[str, Any]) -> Site:
+    def compile(self, block: Graph, objects: Mapping[str, Any], bare: frozenset[int]) -> Site:
         """A place that makes its kernel when it sees inputs."""
-        return self.place(block, objects, self.maker)
+        return self.place(block, objects, bare, self.maker)
 
 
 AUTO = BACKENDS.register("auto", Kernels("auto", asked_for, MeasuredSite))

@@ -22,9 +22,9 @@ class Kernel:
 
     __slots__ = ("_compiled", "_constants", "_facts", "_wraps", "inputs")
 
-    def __init__(self, inputs: InputClass, facts: Facts, compiled: Compiled) -> None:
+    def __init__(self, inputs: InputClass, bare: frozenset[int], facts: Facts, compiled: Compiled) -> None:
         self.inputs, self._facts, self._compiled = inputs, facts, compiled
-        self._wraps = [(index, spent(name)) for index, name in facts.histories.items()]
+        self._wraps = [(index, spent(name)) for index, name in facts.histories.items() if index not in bare]
         self._constants = sorted(facts.constants.items())
 
     def run(self, undo: UndoLog | None, inputs: Sequence[Any]) -> Sequence[Any] | None:

@@ -74,13 +74,14 @@ class MeasuredSite:
 
     measures = True
 
-    def __init__(self, graph: Graph, objects: Mapping[str, Any], maker: Maker) -> None:
+    def __init__(self, graph: Graph, objects: Mapping[str, Any], bare: frozenset[int], maker: Maker) -> None:
         self.awake = True
         """Whether it is of use to ask for a kernel."""
         self.running: _Class | None = None
         """The class whose operations are timed just now."""
         self.classes: tuple[_Class, ...] = ()
         self._graph, self._objects, self._maker = graph, objects, maker
+        self.bare = bare
         self._block = split_block(graph, objects)
         self._strange = 0
         self._started = 0.0
@@ -175,7 +176,7 @@ def _asked_for(site: MeasuredSite, known: _Class, undo: UndoLog | None, inputs: 
     made = known.making.poll()
     if made is None:
         return None
-    known.kernel, known.making, known.calls = Kernel(known.inputs, *made), None, 0
+    known.kernel, known.making, known.calls = Kernel(known.inputs, site.bare, *made), None, 0
     known.phase = _use if torch.are_deterministic_algorithms_enabled() else _try
     return known.phase(site, known, undo, inputs)
 

@@ -32,12 +32,12 @@ class EarlySite:
 
     running = None
 
-    def __init__(self, graph: Graph, objects: Mapping[str, Any], maker: Maker) -> None:
+    def __init__(self, graph: Graph, objects: Mapping[str, Any], bare: frozenset[int], maker: Maker) -> None:
         self.awake = True
         """Whether it is of use to ask for a kernel."""
         self.failures: list[str] = []
         """Why classes of inputs have no kernel."""
-        self._graph, self._objects, self._maker = graph, objects, maker
+        self._graph, self._objects, self._bare, self._maker = graph, objects, bare, maker
         self._block = split_block(graph, objects)
         self._kernels: tuple[Kernel, ...] = ()
         self._unfit: list[InputClass] = []
@@ -78,7 +78,7 @@ class EarlySite:
             self._give_up(found, error)
             return None
         assert made is not None
-        kernel = Kernel(found, *made)
+        kernel = Kernel(found, self._bare, *made)
         self._kernels += (kernel,)
         return kernel
 

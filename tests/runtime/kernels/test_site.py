@@ -10,6 +10,7 @@ from traced import SEEN, compiled
 
 import janusc as janus
 from janusc import torch_private
+from janusc.runtime.kernels import kernel
 from janusc.testing import assert_equivalent
 
 NEEDS_COMPILER = pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
@@ -293,3 +294,26 @@ def test_what_fails_in_a_kernel_is_none_of_the_programs_business(fails):
     stats = janus.stats(made[0])
     assert stats.fallbacks == 0 and stats.graph_calls == 3
     assert f"its {fails} failed: AssertionError: expected size 3==4" in str(janus.explain(made[0]))
+
+
+def test_what_only_numbers_are_asked_of_needs_no_history(monkeypatch):
+    made = []
+    monkeypatch.setattr(kernel, "spent", lambda name: made.append(name) or (lambda boxed, leaf: boxed[0]))
+    model = network()
+
+    def asked(x, y):
+        loss = functional.cross_entropy(model(x), y)
+        loss.backward()
+        print(end="")
+        return loss.item(), loss.detach()
+
+    def handed_out(x, y):
+        loss = functional.cross_entropy(model(x), y)
+        loss.backward()
+        return loss
+
+    for function, histories in ((asked, 0), (handed_out, 1)):
+        step = compiled(function)
+        for _ in range(3):
+            step(*batch())
+        assert len(made) == histories
