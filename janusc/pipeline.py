@@ -20,7 +20,7 @@ from janusc.lowering.lower import lower
 from janusc.lowering.passes.pipeline import optimise
 from janusc.once import uncounted_warnings
 from janusc.options import Options
-from janusc.runtime.backends.base import Site
+from janusc.runtime.backends.base import Place
 from janusc.runtime.emit import emit
 from janusc.runtime.interpreter import run_chain
 from janusc.sentinels import MISS
@@ -38,7 +38,7 @@ class Specialisation:
     seconds: float
     notes: tuple[Diagnostic, ...]
     guard_count: int
-    sites: tuple[tuple[int, Site], ...] = ()
+    places: tuple[tuple[str, Place], ...] = ()
 
 
 def convert(
@@ -69,9 +69,9 @@ def convert(
         raise Refusal(lowered.idle)
     chain = optimise(lowered.chain, enabled=options.passes)
     hosts = {h.key: _outlined(parsed, h, enter if h.key.startswith("host") else None) for h in lowered.hosts}
-    run, source, sites = _executable(chain, parsed, function, signature, hosts, options, listener)
+    run, source, places = _executable(chain, parsed, function, signature, hosts, options, listener)
     guards = sum(n.op.effect is Effect.ASSERT for s in chain.steps if isinstance(s, Segment) for n in s.guards.nodes)
-    return Specialisation(run, chain, source, time.perf_counter() - started, lowered.notes, guards, sites)
+    return Specialisation(run, chain, source, time.perf_counter() - started, lowered.notes, guards, places)
 
 
 def signature_of(function: types.FunctionType) -> inspect.Signature:
@@ -99,7 +99,7 @@ def _executable(
     hosts: Mapping[str, Any],
     options: Options,
     listener: Any,
-) -> tuple[Callable[..., Any], str, tuple[tuple[int, Site], ...]]:
+) -> tuple[Callable[..., Any], str, tuple[tuple[str, Place], ...]]:
     if options.executor == "emitted":
         made = emit(
             chain,
@@ -112,7 +112,7 @@ def _executable(
             module=function.__module__ or "janusc.emitted",
             origin=Span(parsed.filename, parsed.code.co_firstlineno, end_line=parsed.span.end_line),
         )
-        return made.run, made.source, made.sites
+        return made.run, made.source, made.places
 
     def run(target: types.FunctionType, *args: Any, **kwargs: Any) -> Any:
         try:

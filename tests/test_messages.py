@@ -341,7 +341,7 @@ def fail(*_: Any, **__: Any) -> Any:
 def make_misfit(*_: Any, **__: Any) -> SimpleNamespace:
     """A specialisation whose guards hold for no call."""
     return SimpleNamespace(
-        run=lambda function, x: MISS, chain=Chain("misfit", ()), source="", notes=(), guard_count=1, sites=()
+        run=lambda function, x: MISS, chain=Chain("misfit", ()), source="", notes=(), guard_count=1, places=()
     )
 
 

@@ -98,8 +98,8 @@ def list_graphs(state: CompiledFunction) -> GraphViews:
 def wait_for_kernels(state: CompiledFunction) -> None:
     """Have the kernels made that may be of use to the specialisations there are, and wait for them."""
     for variant in state.roster.everyone():
-        for _, site in variant.made.sites if variant.made is not None else ():
-            site.wait()
+        for _, place in variant.made.places if variant.made is not None else ():
+            place.wait()
     for callee in state.callees.states():
         wait_for_kernels(callee)
 
@@ -215,9 +215,9 @@ def _variant(variant: Variant, made: Specialisation, home: Span | None, rests: b
             yield f"  {index}. transaction      {_extent(step, home)}"
             for line in _assumptions(step):
                 yield f"     assumes  {line}"
-    for number, site in made.sites:
-        for line in site.report():
-            yield f"  block {number}: {line}"
+    for name, kernels in made.places:
+        for line in kernels.report():
+            yield f"  {name}: {line}"
     for note in made.notes:
         yield from (f"  {line}" for line in str(note).splitlines())
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from janusc.diagnostics import Diagnostic
 from janusc.frames import uncounted
 from janusc.lowering.ir import Chain
-from janusc.runtime.backends.base import Site
+from janusc.runtime.backends.base import Place
 from janusc.runtime.recovery import Rest
 from janusc.sentinels import MISS
 from janusc.source import Span
@@ -29,7 +29,7 @@ class Specialisation(Protocol):
     @property
     def guard_count(self) -> int: ...
     @property
-    def sites(self) -> tuple[tuple[int, Site], ...]: ...
+    def places(self) -> tuple[tuple[str, Place], ...]: ...
 
 
 class Owner(Protocol):

@@ -42,7 +42,7 @@ from janusc.frames import uncounted
 from janusc.lowering.effects import COMMIT_WRITES, ENDINGS
 from janusc.lowering.ir import FUNCTION, Chain, Graph, HostRange, Mark, Node, Segment, Value, end_of, walk
 from janusc.runtime import recovery, regions, rng, transaction
-from janusc.runtime.backends.base import BACKENDS, Backend, Site
+from janusc.runtime.backends.base import BACKENDS, Backend, Place
 from janusc.runtime.backends.compiled import AUTO
 from janusc.runtime.forms import FORMS
 from janusc.runtime.kernels.bare import bare_values
@@ -76,12 +76,12 @@ _EXECUTION = {
 class Executable:
     """Emitted code: ``run(function, *args, **kwargs)`` is the result of the call, or MISS.
 
-    ``sites``: the blocks that may have kernels, by number.
+    ``places``: what may have kernels, by name.
     """
 
     source: str
     run: Callable[..., Any]
-    sites: tuple[tuple[int, Site], ...] = ()
+    places: tuple[tuple[str, Place], ...] = ()
 
 
 def emit(
@@ -114,7 +114,7 @@ def emit(
     legend = "".join(f"# {line}\n" for line in writer.legend)
     run = _build(source, lines_of(writer.spans, origin), origin, short, name, module, writer.namespace)
     hosted = any(isinstance(step, HostRange) for step in chain.steps)
-    return Executable(legend + source, drive(run) if hosted else run, tuple(writer.sites))
+    return Executable(legend + source, drive(run) if hosted else run, tuple(writer.places))
 
 
 @uncounted

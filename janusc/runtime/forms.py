@@ -290,7 +290,12 @@ def write_ending(writer: Writer, node: Node) -> None:
     """``_jc_ending(_jc_step, __function__, globals(), v1)``"""
     function = gradients.ENDINGS[node.op.name]
     ending = writer.runtime("_jc_ending", recovery.ending)
-    name = writer.runtime(f"_jc_{function.__name__}", function)
+    place = writer.backend.step() if node.op.name == "step" else None
+    if place is None:
+        name = writer.runtime(f"_jc_{function.__name__}", function)
+    else:
+        name = writer.bind(place, f"step_{len(writer.places)}")
+        writer.places.append((name.replace("_", " "), place))
     given = f"{name}, {FUNCTION}, {writer.builtin('globals')}(), {writer.call(node.args, node.kwargs)}"
     writer.line(f"{ending}({given})", node.span)
 

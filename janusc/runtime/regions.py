@@ -104,7 +104,7 @@ def _write_block(writer: Writer, graph: Graph, block: Block) -> bool:
     if site is None:
         return False
     name = writer.bind(site, f"block_{writer.blocks}")
-    writer.sites.append((writer.blocks, site))
+    writer.places.append((f"block {writer.blocks}", site))
     found = writer.fresh("_jc_found")
     inputs = ["_jc_undo" if block.acts else "None", *map(writer.expr, block.inputs)]
     writer.line(f"{found} = {name}({', '.join(inputs)}) if {name}.awake else None")

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from janusc.lowering.ir import Arg, Const, Dct, Lst, Node, Ref, Slc, Tup, Value
-from janusc.runtime.backends.base import Backend, Site
+from janusc.runtime.backends.base import Backend, Place
 from janusc.sentinels import UNBOUND
 from janusc.source import Span
 from janusc.typeinfer import torch_table
@@ -69,7 +69,7 @@ class Writer:
         self.backend = backend
         self.blocks = 0
         self.bare: frozenset[Value] = frozenset()  # values whose history nobody can see
-        self.sites: list[tuple[int, Site]] = []  # by the numbers of their blocks
+        self.places: list[tuple[str, Place]] = []  # that may have kernels
         self.abort_hooks = abort_hooks
         self.last: Node | None = None  # the node after which nothing of the transaction can fail
         self.fail: Callable[[str | None], str] = self.deopt

@@ -18,7 +18,7 @@ class Made:
     source: str = "def made(): ...\n"
     notes: tuple[Diagnostic, ...] = ()
     guard_count: int = 1
-    sites: tuple = ()
+    places: tuple = ()
 
 
 @dataclass

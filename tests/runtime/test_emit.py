@@ -437,6 +437,9 @@ def test_a_compiled_block_is_called_with_what_enters_it():
             assert [len(block.params), len(block.outputs)] == [2, 1]
             return Place()
 
+        def step(self):
+            return None
+
     class Place:
         awake = True
         measures = False

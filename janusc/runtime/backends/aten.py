@@ -39,6 +39,10 @@ class Aten:
         """Nothing to compile: the nodes are emitted inline."""
         return None
 
+    def step(self) -> None:
+        """Steps have the bits of torch's own."""
+        return None
+
 
 def reuse_buffers(graph: Graph, uses: Mapping[Value, int]) -> tuple[Node, ...]:
     """The nodes of a graph, with a relu put into its operand where that was just made and is read by nothing else.

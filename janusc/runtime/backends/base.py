@@ -12,7 +12,24 @@ from janusc.runtime.blocks import Block
 from janusc.runtime.transaction import UndoLog
 
 
-class Site(Protocol):
+class Place(Protocol):
+    """A place in emitted code that may have kernels."""
+
+    def wait(self) -> None:
+        """Wait for what is on its way to make it faster."""
+
+    def report(self) -> list[str]:
+        """What a user may know of it, in lines."""
+
+
+class StepPlace(Place, Protocol):
+    """A statement ``optimizer.step()``."""
+
+    def __call__(self, optimizer: Any) -> None:
+        """Make a step."""
+
+
+class Site(Place, Protocol):
     """A block in emitted code; ``stop`` is called after its nodes were run one by one, where it ``measures``."""
 
     @property
@@ -26,12 +43,6 @@ class Site(Protocol):
     def running(self) -> object: ...
 
     def stop(self) -> None: ...
-
-    def wait(self) -> None:
-        """Wait for what is on its way to make it faster."""
-
-    def report(self) -> list[str]:
-        """What a user may know of it, in lines."""
 
     def __call__(self, undo: UndoLog | None, *inputs: Any) -> Sequence[Any] | None:
         """Its outputs; None, with nothing done, to have its nodes run one by one. A backward pass needs the log."""
@@ -52,6 +63,9 @@ class Backend(Protocol):
 
         Of the outputs with these indices nobody can see the history.
         """
+
+    def step(self) -> StepPlace | None:
+        """What makes the steps of a statement ``optimizer.step()``; None for what has the bits of torch's own."""
 
 
 BACKENDS: Registry[str, Backend] = options.BACKENDS

@@ -10,15 +10,16 @@ import torch
 
 from janusc.lowering.ir import Graph, Value
 from janusc.runtime.backends import aten  # noqa: F401  the exact one comes first in the table
-from janusc.runtime.backends.base import BACKENDS, Site
+from janusc.runtime.backends.base import BACKENDS, Site, StepPlace
 from janusc.runtime.blocks import Block
 from janusc.runtime.kernels.extent import extents
 from janusc.runtime.kernels.makers import Compiled, Maker, asked_for, made_here, waited_for
 from janusc.runtime.kernels.measured import MeasuredSite
 from janusc.runtime.kernels.site import EarlySite
+from janusc.runtime.kernels.updates.places import EarlyStep, MeasuredStep
 
 
-class Place(Protocol):
+class SiteMaker(Protocol):
     """A kind of site."""
 
     def __call__(self, graph: Graph, objects: Mapping[str, Any], bare: frozenset[int], maker: Maker) -> Site:
@@ -27,11 +28,12 @@ class Place(Protocol):
 
 @dataclass(frozen=True)
 class Kernels:
-    """Blocks that have kernels for classes of inputs; the place says from when on."""
+    """Blocks that have kernels for classes of inputs; the site says from when on."""
 
     name: str
     maker: Maker
-    place: Place
+    site: SiteMaker
+    stepping: Callable[[], StepPlace] | None = None
 
     def blocks(self, graph: Graph, uses: dict[Value, int]) -> tuple[Block, ...]:
         """Runs of tensor operations with what stands between them, and the backward passes from them."""
@@ -39,11 +41,15 @@ class Kernels:
 
     def compile(self, block: Graph, objects: Mapping[str, Any], bare: frozenset[int]) -> Site:
         """A place that makes its kernel when it sees inputs."""
-        return self.place(block, objects, bare, self.maker)
+        return self.site(block, objects, bare, self.maker)
+
+    def step(self) -> StepPlace | None:
+        """What makes steps by kernels, if this backend has them."""
+        return None if self.stepping is None else self.stepping()
 
 
-AUTO = BACKENDS.register("auto", Kernels("auto", asked_for, MeasuredSite))
-INDUCTOR = BACKENDS.register("inductor", Kernels("inductor", waited_for, EarlySite))
+AUTO = BACKENDS.register("auto", Kernels("auto", asked_for, MeasuredSite, MeasuredStep))
+INDUCTOR = BACKENDS.register("inductor", Kernels("inductor", waited_for, EarlySite, EarlyStep))
 
 
 def register_backend(name: str, compiler: Callable[[torch.fx.GraphModule, list[torch.Tensor]], Any]) -> None:

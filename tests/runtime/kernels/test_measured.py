@@ -193,3 +193,25 @@ def test_a_real_kernel_comes_while_the_program_runs(monkeypatch):
     for number in range(60):
         assert step(*batch(seed=number)) == pytest.approx(eager(*batch(seed=number)), rel=1e-4)
     assert "kernel" in str(janus.explain(step))
+
+
+@NEEDS_COMPILER
+@pytest.mark.parametrize("make", [torch.optim.SGD, torch.optim.Adam])
+def test_steps_by_kernels_in_a_graph(make, monkeypatch):
+    monkeypatch.setattr(measured, "LONG", 0.0)
+    models = [nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)) for _ in range(2)]
+    models[1].load_state_dict(models[0].state_dict())
+    optimizers = [make(model.parameters(), lr=0.05) for model in models]
+    step, eager = (trainer(model, optimizer)[0] for model, optimizer in zip(models, optimizers))
+    step = janus.compile(step, backend="inductor", warmup=1)
+    for number in range(20):
+        assert step(*batch(seed=number)) == pytest.approx(eager(*batch(seed=number)), rel=1e-4)
+        if number == 10:
+            for optimizer in optimizers:
+                optimizer.param_groups[0]["lr"] = 0.01
+    assert "of its steps" in str(janus.explain(step))
+    left, right = (optimizer.state_dict() for optimizer in optimizers)
+    assert left["param_groups"] == right["param_groups"] and left["state"].keys() == right["state"].keys()
+    for index, entry in right["state"].items():
+        for name, value in entry.items():
+            torch.testing.assert_close(left["state"][index][name], value)

@@ -15,4 +15,5 @@ Files in reading order:
     memory   where tensors are, and that they do not overlap
     binding  from an optimizer to a call of its kernel: the quick look
     fused    the steps of one optimizer
+    places   statements in emitted code that make them
 """

@@ -27,6 +27,8 @@ class Job(Protocol):
     @property
     def failure(self) -> str | None: ...
 
+    def wait(self) -> object: ...
+
 
 Request = Callable[[Program], Job]
 MOST_KERNELS = 4
@@ -66,6 +68,18 @@ class FusedStep:
             return self.owner() is optimizer and self._run(optimizer)
         finally:
             self._lock.release()
+
+    def wait(self) -> None:
+        """Ask for a kernel for the optimizer as it is, if there is none, and wait for it."""
+        optimizer = self.owner()
+        with self._lock:
+            if optimizer is None or self.objection is not None:
+                return
+            if self._asked is None and not self._bindings:
+                self._left = 1
+                self._look(optimizer)
+            if self._asked is not None:
+                self._asked[1].wait()
 
     def _run(self, optimizer: Any) -> bool:
         set_grad = torch_private.set_grad_enabled
@@ -144,11 +158,11 @@ class FusedStep:
 _steps: dict[int, FusedStep] = {}
 
 
-def step_of(optimizer: Any, request: Request) -> FusedStep:
+def step_of(optimizer: Any, request: Request, patience: int = PATIENCE) -> FusedStep:
     """What makes the steps of an optimizer: the same at each call, until it has gone."""
     key = id(optimizer)
     found = _steps.get(key)
     if found is None or found.owner() is not optimizer:
-        found = _steps[key] = FusedStep(optimizer, request)
+        found = _steps[key] = FusedStep(optimizer, request, patience)
         found.owner = weakref.ref(optimizer, lambda _: _steps.pop(key, None))
     return found
