@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import torch
 
+from janusc.runtime.compiler import entries, folders
+
 OLDEST, BEYOND = (2, 11), (2, 15)  # the torch releases that are supported: from OLDEST, below BEYOND
 COMPILERS = ("g++", "clang++", "c++")
 USAGE = """usage: python -m janusc doctor
@@ -71,6 +73,17 @@ def gpu_names() -> list[str]:
     return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
 
 
+def cache_line() -> str:
+    """Where compiled kernels are kept and what they take, or why they aren't."""
+    if not os.path.isdir(folders.cache_path()):
+        return f"{folders.cache_path()}: not there yet"
+    cache = folders.open_cache()
+    if cache.kernels is None:
+        return f"{cache.path} is not used: {cache.objection}"
+    count, size = entries.count(cache.kernels), folders.folder_bytes(cache.path)
+    return f"{cache.path}: {count} kernels, {size / 2**20:.1f} of {folders.cache_limit() >> 20} MiB"
+
+
 def _torch_line() -> str:
     version = str(torch.__version__)
     if torch_is_supported(version):
@@ -80,11 +93,11 @@ def _torch_line() -> str:
 
 
 def _backend_lines(compiler: Compiler | None, gpus: list[str]) -> list[tuple[str, str]]:
-    has_compiler = "the C++ compiler it would need is here" if compiler else "it would need a C++ compiler as well"
+    kernels = "available: kernels by torch's own compiler, on the CPU" if compiler else "it needs a C++ compiler"
     cuda = "tensors may be on the GPU; tested on the CPU only" if gpus else "no GPU found"
     return [
         ("aten", "available: torch's own operations, bit-equal to eager, no compiler needed"),
-        ("inductor", f"not in this version ({has_compiler})"),
+        ("inductor", kernels),
         ("cuda", f"{'available through aten: ' if gpus else ''}{cuda}"),
     ]
 
@@ -104,6 +117,7 @@ def report() -> str:
         ("numpy", installed_version("numpy")),
         ("gast", installed_version("gast")),
         ("C++ compiler", f"{compiler.command}: {compiler.version}" if compiler else "none found"),
+        ("kernel cache", cache_line()),
         ("GPU", ", ".join(gpus) or "none found"),
         ("threads", f"{torch.get_num_threads()} for torch, {os.cpu_count()} processors"),
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -335,13 +336,40 @@ KERNEL_OPTIONS = {"compile_threads": 1, "size_asserts": False, "fallback_random"
 """Of the kernel compiler: no processes of its own, no checks that the guards have made, torch's own random numbers."""
 
 
-def prepare_compiler(folder: str) -> None:
-    """Import the kernel compiler and let it work in a folder: for a process that does nothing else."""
+def prepare_compiler(folder: str, headers: str) -> None:
+    """Import the kernel compiler and let it work in a folder: for a process that does nothing else.
+
+    Its precompiled headers, which save most of the time of each further kernel, lie in another.
+    """
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
-    from torch._inductor import compile_fx, config
+    from torch._inductor import codecache, compile_fx, config
 
     assert compile_fx
-    config.fx_graph_cache = False
+    _configure(config, fx_graph_cache=False)
+    # The trial of the vector instructions costs as much as a kernel; a compiler without them fails, and is tried again.
+    _configure(config.cpp, vec_isa_ok=True)
+    has_headers = hasattr(codecache, "_HEADER_DIR") and hasattr(codecache, "_HEADER_LOCK_DIR")
+    if has_headers and shutil.which("openssl"):  # by which it tells whether they are still the same
+        codecache._HEADER_DIR = headers
+        codecache._HEADER_LOCK_DIR = os.path.join(headers, "locks")
+    else:
+        _configure(config, cpp_cache_precompile_headers=False)
+
+
+def trust_nothing() -> bool:
+    """Let the kernel compiler try what the C++ compiler can do, and use no headers of old; False if it does already."""
+    from torch._inductor import config
+
+    was_trusting = getattr(config.cpp, "vec_isa_ok", None) is True
+    _configure(config.cpp, vec_isa_ok=None)
+    _configure(config, cpp_cache_precompile_headers=False)
+    return was_trusting
+
+
+def _configure(config: Any, **values: Any) -> None:
+    for name, value in values.items():
+        if hasattr(config, name):
+            setattr(config, name, value)
 
 
 def op_path(function: Any) -> str | None:

@@ -5,7 +5,8 @@ import os
 import pytest
 import torch
 
-from janusc import doctor
+from janusc import __main__, doctor
+from janusc.runtime.compiler import entries, folders
 
 
 def write_compiler(folder, name, script):
@@ -17,10 +18,9 @@ def write_compiler(folder, name, script):
 
 def test_the_report_names_every_version_and_backend():
     lines = {line.split()[0]: line for line in doctor.report().splitlines() if line.startswith("  ")}
-    assert set(lines) == set("janusc Python torch numpy gast C++ GPU threads aten inductor cuda".split())
+    assert set(lines) == set("janusc Python torch numpy gast C++ kernel GPU threads aten inductor cuda".split())
     assert torch.__version__ in lines["torch"]
     assert f"{torch.get_num_threads()} for torch" in lines["threads"]
-    assert "not in this version" in lines["inductor"]
 
 
 def test_the_report_without_compiler_and_gpu(monkeypatch):
@@ -29,7 +29,7 @@ def test_the_report_without_compiler_and_gpu(monkeypatch):
     report = doctor.report()
     assert "C++ compiler  none found" in report
     assert "GPU           none found" in report
-    assert "it would need a C++ compiler as well" in report
+    assert "it needs a C++ compiler" in report
     assert "cuda          no GPU found" in report
 
 
@@ -40,6 +40,32 @@ def test_the_report_with_compiler_and_gpu(monkeypatch):
     assert "C++ compiler  g++: g++ 99.1" in report
     assert "GPU           Card A, Card B" in report
     assert "cuda          available through aten" in report
+
+
+def test_the_line_of_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("JANUSC_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("JANUSC_CACHE_LIMIT", "600")
+    assert doctor.cache_line() == f"{tmp_path}/cache: not there yet"
+    assert not (tmp_path / "cache").exists()
+    tmp_path.chmod(0o700)
+    entries.store(os.path.join(folders.open_cache().path, folders.KERNELS), "a", {"kernel.py": b"x" * 2**20})
+    assert doctor.cache_line() == f"{tmp_path}/cache: 1 kernels, 1.0 of 600 MiB"
+    (tmp_path / "cache").chmod(0o702)
+    assert doctor.cache_line() == f"{tmp_path}/cache is not used: {tmp_path}/cache can be written by everybody"
+
+
+def test_the_cache_is_shown_and_cleared(monkeypatch, tmp_path, capsys):
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("JANUSC_CACHE_DIR", str(tmp_path))
+    (tmp_path / "mine").write_text("stays")
+    entries.store(os.path.join(folders.open_cache().path, folders.KERNELS), "a", {"kernel.py": b"x" * 2**20})
+    assert __main__.main(["cache", "info"]) == 0
+    assert "1 kernels, 1.0 of" in capsys.readouterr().out
+    assert __main__.main(["cache", "clear"]) == 0
+    assert capsys.readouterr().out == f"{tmp_path}: 1.0 MiB removed\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    tmp_path.chmod(0o702)
+    assert (__main__.main(["cache", "info"]), __main__.main(["cache", "clear"])) == (1, 1)
 
 
 def test_an_unsupported_torch_is_said_and_fails(monkeypatch, capsys):

@@ -29,6 +29,12 @@ def describe(error: BaseException) -> str:
     return _shorten(f"{type(error).__name__}: {first}" if first else type(error).__name__)
 
 
+def is_of_compiler(error: BaseException) -> bool:
+    """Whether the C++ compiler has refused something, and was not ended by somebody."""
+    found = [cause for cause in _causes(error) if isinstance(cause, subprocess.CalledProcessError)]
+    return bool(found) and found[0].returncode > 0
+
+
 def of_signal(number: int) -> str:
     """``signal 9 (SIGKILL)``."""
     try:

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from janusc import torch_private
-from janusc.runtime.compiler.folders import private
+from janusc.runtime.compiler.folders import headers_folder, private
 from janusc.runtime.compiler.worker import LONGEST_MESSAGE
 
 Handler = Callable[[dict[str, Any]], None]
@@ -40,7 +40,7 @@ except BaseException as error:
     reason = f"{type(error).__name__}: {error}"[:300]
     socket.socket(fileno=int(sys.argv[1])).send(json.dumps({"broken": reason}).encode())
     raise
-worker.main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+worker.main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:5])
 """
 _LEFT_OUT = ("TORCH", "_TORCH", "PYTORCH_JIT", "INDUCTOR", "AOT_")  # of the environment: settings of the user's torch
 
@@ -113,13 +113,15 @@ def _start(theirs: socket.socket) -> int:
     roots = [
         os.path.dirname(os.path.dirname(os.path.abspath(module.__file__ or ""))) for module in (torch, torch_private)
     ]
-    arguments = [str(theirs.fileno()), str(os.getpid()), private.path, ":".join(dict.fromkeys(roots))]
+    own = private.path
+    arguments = [str(theirs.fileno()), str(os.getpid()), own, headers_folder(), ":".join(dict.fromkeys(roots))]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(_LEFT_OUT)}
     shell = subprocess.Popen(
         [*_SHELL, sys.executable, "-I", "-c", _START, *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={name: value for name, value in os.environ.items() if not name.startswith(_LEFT_OUT)},
+        env=environment | {"TMPDIR": own},
         cwd="/",
         start_new_session=True,
         pass_fds=(theirs.fileno(),),

@@ -101,26 +101,9 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-@dataclass(frozen=True)
-class Size:
-    """What a folder of entries holds: their number, and the bytes of all files."""
-
-    entries: int
-    bytes: int
-
-
-def measure(folder: str) -> Size:
-    """The size of a folder of entries; of one that isn't there, nothing."""
-    sizes = [size for _, _, size in _listed(folder)]
-    return Size(len(sizes), sum(sizes))
-
-
-def clear(folder: str) -> Size:
-    """Remove all entries, and what was left unfinished; says what was removed."""
-    removed = measure(folder)
-    for name in _names(folder):
-        shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
-    return removed
+def count(folder: str) -> int:
+    """The number of entries in a folder; of one that isn't there, none."""
+    return sum(1 for _ in _listed(folder))
 
 
 def drop_oldest(folder: str, limit: int) -> None:

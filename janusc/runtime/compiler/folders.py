@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import shutil
 import stat
@@ -10,7 +11,10 @@ import tempfile
 from dataclasses import dataclass
 
 KERNELS = "kernels"  # the folder of the entries in a cache directory: nothing else in it is touched
+HEADERS = "headers"  # that of precompiled headers, some 150 MB for each version of torch and of the C++ compiler
 _DEFAULT_LIMIT = 1024  # MiB
+_LEAST_WITH_HEADERS = 512 << 20  # bytes that a cache must be allowed to take for headers to be kept in it
+_HEADERS_KEPT = 2
 
 
 @dataclass(frozen=True)
@@ -43,15 +47,49 @@ def cache_limit() -> int:
     return (int(text) if text.isdecimal() else _DEFAULT_LIMIT) << 20
 
 
+def headers_folder() -> str:
+    """Where precompiled headers are to lie: in the cache, if it is large enough, else in the temporary folder."""
+    cache = open_cache()
+    if cache.objection or cache_limit() < _LEAST_WITH_HEADERS:
+        return os.path.join(private.path, HEADERS)
+    return os.path.join(cache.path, HEADERS)
+
+
+def prepare_headers(folder: str) -> None:
+    """Make the folder of headers and remove all but the newest from it; one that can't be made is left to its user."""
+    with contextlib.suppress(OSError):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        found = [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".gch")]
+        for path in sorted(found, key=os.path.getmtime)[:-_HEADERS_KEPT]:
+            os.remove(path)
+
+
+def folder_bytes(folder: str) -> int:
+    """The bytes of the files in a folder and below; of one that isn't there, none."""
+    return sum(os.lstat(os.path.join(path, name)).st_size for path, _, names in os.walk(folder) for name in names)
+
+
+def kernels_limit(folder: str) -> int:
+    """How many bytes a folder of entries may take: what the headers beside it leave."""
+    return max(cache_limit() - folder_bytes(os.path.join(os.path.dirname(folder), HEADERS)), 0)
+
+
 def open_cache() -> Cache:
     """The cache directory, made where it is missing; for its owner alone."""
     path = cache_path()
     try:
-        os.makedirs(os.path.join(path, KERNELS), mode=0o700, exist_ok=True)
+        _make(os.path.join(path, KERNELS))
     except OSError as error:
-        if not os.path.isdir(os.path.join(path, KERNELS)):
-            return Cache(path, f"can't be made: {error.strerror}")
+        return Cache(path, f"can't be made: {error.strerror}")
     return Cache(path, objection(path) or objection(os.path.join(path, KERNELS)))
+
+
+def _make(path: str) -> None:
+    """Make a folder, and those above it, for their owner alone."""
+    if not os.path.isdir(path):
+        _make(os.path.dirname(path))
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o700)
 
 
 def objection(path: str) -> str | None:
@@ -84,6 +122,16 @@ def _foreign(found: os.stat_result, above: bool) -> str | None:
     if found.st_mode & stat.S_IWGRP and not (above and found.st_gid == os.getegid()):
         return "can be written by its group"
     return None
+
+
+def clear(cache: Cache) -> int:
+    """Remove all that the compiler keeps in a cache, and nothing else that lies there; how many bytes it took."""
+    size = 0
+    for name in (KERNELS, HEADERS):
+        path = os.path.join(cache.path, name)
+        size += folder_bytes(path)
+        shutil.rmtree(path, ignore_errors=True)
+    return size
 
 
 class Private:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import collections
+import contextlib
 import dataclasses
 import itertools
 import os
@@ -46,6 +47,7 @@ class Job:
         self.settings = settings
         self.key = program.key(settings)
         self.number = next(_numbers)
+        self.is_urgent = False  # whether somebody waits for it
         self.objection = "its file is damaged"  # to the entry that was found last
         self.facts: Any = None  # what the program says beside its kernel, once that is there
         self._kernel: Kernel | None = None
@@ -110,24 +112,38 @@ class _Queue:
         self._has_begun = False  # the compiler process, with what it was asked for
         self._connection: Connection | None = None
         self._is_ready = False  # the compiler process
+        self._gives_way = False  # the compiler process, to everything else
         self._since = 0.0  # when it was started, or asked
         self._deaths = 0
         self._refusal: str | None = None  # why no compiler process is started any more
         self._next_look = 0.0
         self._is_busy = False
 
-    def request(self, program: Program, first: bool) -> Job:
+    def request(self, program: Program, is_urgent: bool) -> Job:
         """A job for a program, or the one that there is."""
         job = Job(program, Settings.current())
         with self._lock:
             known = self._known.get(job.key)
             if known is not None and known._failure is None:
-                return known
-            self._known[job.key] = job
-            if not any(job.finish(folder) for folder in _folders()):
-                (self._waiting.appendleft if first else self._waiting.append)(job)
+                job = known
+            else:
+                self._known[job.key] = job
+                if not any(job.finish(folder) for folder in _folders()):
+                    self._waiting.append(job)
+            if is_urgent and not job.done:
+                self._hurry(job)
         self.advance(at_once=True)
         return job
+
+    def _hurry(self, job: Job) -> None:
+        """Make a job the next one; what the compiler process does at low priority meanwhile, it does again later."""
+        job.is_urgent = True
+        if self._gives_way:
+            self.end()
+        if self._asked is not job:
+            with contextlib.suppress(ValueError):
+                self._waiting.remove(job)
+            self._waiting.appendleft(job)
 
     def advance(self, at_once: bool = False) -> bool:
         """Take what the compiler process has said, and ask it the next; False in the middle of another call of this."""
@@ -173,7 +189,7 @@ class _Queue:
         self.end()
 
     def _reset(self) -> None:
-        self._connection, self._is_ready = None, False
+        self._connection, self._is_ready, self._gives_way = None, False, False
         if self._asked is not None:
             self._waiting.appendleft(self._asked)
             self._asked = None
@@ -208,8 +224,10 @@ class _Queue:
             elif self._is_ready:
                 job = self._waiting[0]
                 places = [*_folders(), os.path.join(folders.private.path, folders.KERNELS)]
-                message = {"job": job.number, "settings": dataclasses.asdict(job.settings), "folders": places}
+                message = {"job": job.number, "key": job.key, "urgent": job.is_urgent, "folders": places}
+                message["settings"] = dataclasses.asdict(job.settings)
                 self._has_begun, self._since = False, now
+                self._gives_way = self._gives_way or not job.is_urgent
                 self._connection.send(message, job.program.dumps())
                 self._asked = job
                 self._waiting.popleft()
@@ -270,8 +288,14 @@ def _folders() -> list[str]:
 
 
 _queue = _Queue()
+
+
+def _forget() -> None:
+    _queue.forget()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_queue.forget)
+    os.register_at_fork(after_in_child=_forget)
 
 
 def request(program: Program | torch.fx.GraphModule) -> Job:
@@ -279,19 +303,19 @@ def request(program: Program | torch.fx.GraphModule) -> Job:
 
     Equal programs that somebody has a job for share it. Whatever stands in the way becomes the failure of the job.
     """
-    return _request(program, first=False)
+    return _request(program, is_urgent=False)
 
 
 def compile_now(program: Program | torch.fx.GraphModule) -> Kernel:
     """The kernel of a program or graph, which is waited for; CompilerFailure where there can be none."""
-    job = _request(program, first=True)
+    job = _request(program, is_urgent=True)
     job.wait()
     if job.kernel is None:
         raise CompilerFailure(job.failure or "it was asked for in the middle of another request")
     return job.kernel
 
 
-def _request(program: Program | torch.fx.GraphModule, first: bool) -> Job:
+def _request(program: Program | torch.fx.GraphModule, is_urgent: bool) -> Job:
     try:
         carried = program if isinstance(program, Program) else Program.of(program)
         carried.check()
@@ -299,7 +323,7 @@ def _request(program: Program | torch.fx.GraphModule, first: bool) -> Job:
         job = Job(Program("", ()), Settings.current())
         job.fail(str(error))
         return job
-    return _queue.request(carried, first)
+    return _queue.request(carried, is_urgent)
 
 
 def shut_down() -> None:

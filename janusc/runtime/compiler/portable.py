@@ -10,9 +10,12 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+import torch
+
 from janusc import torch_private
 from janusc.runtime.compiler.entries import SOURCE
 from janusc.runtime.compiler.loading import CALL, LOAD
+from janusc.runtime.compiler.program import literal
 
 _COMPILING = "async_compile"
 _EXTERNAL = "extern_kernels"
@@ -45,10 +48,9 @@ def make_portable(kernel: Any) -> dict[str, bytes]:
     body = _needed(body)
     externals = _Externals(names.get(_EXTERNAL))
     body = [externals.visit(statement) for statement in body]
-    body = [*_assignments(externals.found), *body]
+    body = [*_assignments(externals.found), *_with_constants(body, names)]
     if missing := sorted(foreign & set(_loaded_names(body))):
         raise NotPortable(f"it calls its compiler ({', '.join(missing)})")
-    _refuse_constants(body, names)
     files[SOURCE] = ast.unparse(ast.fix_missing_locations(ast.Module(body, []))).encode()
     return files
 
@@ -137,14 +139,17 @@ class _Externals(ast.NodeTransformer):
 
 
 def _assignments(found: dict[str, str]) -> list[ast.stmt]:
-    lines = ["import torch", *(f"{name} = {path}" for name, path in found.items())]
+    lines = ["import torch", "from math import inf, nan", *(f"{name} = {path}" for name, path in found.items())]
     return ast.parse("\n".join(lines)).body
 
 
-def _refuse_constants(body: list[ast.stmt], names: dict[str, Any]) -> None:
-    """The compiler sets constants from outside: the source has None in their place."""
+def _with_constants(body: list[ast.stmt], names: dict[str, Any]) -> list[ast.stmt]:
+    """The statements with the constants that the compiler sets from outside, where its source has None."""
+    found = []
     for statement in body:
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
             for name in _bound(statement) or ():
-                if names.get(name) is not statement.value.value and names.get(name) != statement.value.value:
-                    raise NotPortable(f"it has the constant {name}")
+                if isinstance(names.get(name), torch.Tensor):
+                    statement = ast.parse(f"{name} = {literal(names[name])}").body[0]
+        found.append(statement)
+    return found

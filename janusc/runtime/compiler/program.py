@@ -16,6 +16,7 @@ from janusc import torch_private
 from janusc.runtime.compiler.settings import Settings, dtype_name, dtype_of, machine
 
 ENTRY, COMPLETE = "program", "complete"
+LARGEST_CONSTANT = 4096  # elements
 FORMAT = 1  # of entries: raised when what lies in a cache can't be used any more
 
 
@@ -64,7 +65,7 @@ class Program:
         """That of a graph from ``torch_private.trace``; NotCarried where it holds what has no text."""
         inputs = [Input.of(node.meta["val"]) for node in graph.graph.nodes if node.op == "placeholder"]
         inputs = [dataclasses.replace(item, requires_grad=False) for item in inputs]
-        return Program(_text(graph.graph), tuple(inputs))
+        return Program(_text(graph), tuple(inputs))
 
     def check(self) -> None:
         """NotCarried where there can be no kernel of it."""
@@ -95,16 +96,26 @@ class Program:
         return hashlib.sha256("\n".join([*map(repr, parts), self.dumps()]).encode()).hexdigest()[:40]
 
 
-def _text(graph: torch.fx.Graph) -> str:
+def literal(constant: Any) -> str:
+    """The text that makes an equal tensor; NotCarried where it is no plain one, or a large one."""
+    plain = type(constant) is torch.Tensor and constant.layout is torch.strided and constant.is_contiguous()
+    if not plain or constant.device.type != "cpu" or constant.numel() > LARGEST_CONSTANT:
+        raise NotCarried("it has a constant that is not small")
+    return f"torch.tensor({constant.tolist()!r}, dtype={constant.dtype}).reshape({tuple(constant.shape)!r})"
+
+
+def _text(graph: torch.fx.GraphModule) -> str:
     """The source of a graph, its values numbered, so that equal graphs have equal sources."""
     names: dict[torch.fx.Node, str] = {}
     parameters, lines = [], []
-    for node in graph.nodes:
+    for node in graph.graph.nodes:
         names[node] = name = f"v{len(names)}"
         if node.op == "placeholder":
             parameters.append(name)
         elif node.op == "call_function":
             lines.append(f"    {name} = {_call(node, names)}")
+        elif node.op == "get_attr":
+            lines.append(f"    {name} = {literal(getattr(graph, node.target, None))}")
         elif node.op == "output":
             lines.append(f"    return {_value(tuple(node.args[0]), names)}")
         else:

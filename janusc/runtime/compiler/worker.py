@@ -1,4 +1,4 @@
-"""The compiler process: takes programs from a socket, compiles them at low priority, and says where the entries lie.
+"""The compiler process: takes programs from a socket, compiles them, and says where the entries lie.
 
 It belongs to one process and ends with it, whatever it is at: a thread waits for the other end of the socket to be
 closed. It imports nothing of the user's program.
@@ -7,6 +7,7 @@ closed. It imports nothing of the user's program.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import queue
@@ -14,7 +15,6 @@ import select
 import shutil
 import signal
 import socket
-import sys
 import threading
 from typing import Any
 
@@ -25,24 +25,30 @@ from janusc.runtime.compiler.portable import make_portable
 from janusc.runtime.compiler.program import Program
 from janusc.runtime.compiler.settings import Settings
 
+PRIORITY = 10  # as of nice: what nobody waits for takes a tenth of a processor that the program uses up itself
 IDLE = 300.0  # seconds without a request after which the process ends
-PRIORITY = 10
 LONGEST_MESSAGE = 1 << 16
 
 
-def main(descriptor: int, parent: int, private: str) -> None:
-    """Serve the process at the other end of a socket, until it ends or is silent for long."""
+def main(descriptor: int, parent: int, private: str, headers: str) -> None:
+    """Serve the process at the other end of a socket, until it ends or is silent for long.
+
+    Whatever is written in between lies in a folder that is private to that process; precompiled headers, which are
+    large and take long, may be kept.
+    """
     connection = socket.socket(fileno=descriptor)
     requests: queue.SimpleQueue[tuple[dict[str, Any], str]] = queue.SimpleQueue()
     watcher = threading.Thread(target=_watch, args=(connection, parent, private, requests), daemon=True)
     watcher.start()
-    os.nice(PRIORITY)
     work = os.path.join(private, "work")
-    torch_private.prepare_compiler(work)
+    folders.prepare_headers(headers)
+    torch_private.prepare_compiler(work, headers)
     _say(connection, hello=os.getpid())
     with contextlib.suppress(queue.Empty, OSError):
         while True:
             request, text = requests.get(timeout=IDLE)
+            if not request["urgent"]:
+                _give_way()
             _say(connection, job=request["job"], begun=True)
             _say(connection, job=request["job"], **_answer(request, text))
     shutil.rmtree(work, ignore_errors=True)
@@ -66,6 +72,15 @@ def _watch(connection: socket.socket, parent: int, private: str, requests: queue
     os.killpg(0, signal.SIGKILL)
 
 
+@functools.cache
+def _give_way() -> None:
+    """Let everything else go first from now on."""
+    os.nice(PRIORITY)
+    with contextlib.suppress(OSError):  # where sessions share the processor among them, their priorities count
+        with open("/proc/self/autogroup", "w") as file:
+            file.write(str(PRIORITY))
+
+
 def _say(connection: socket.socket, **message: Any) -> None:
     connection.send(json.dumps(message).encode())
 
@@ -74,7 +89,9 @@ def _answer(request: dict[str, Any], text: str) -> dict[str, str]:
     """Where the entry of a program lies, or why there is none."""
     try:
         program, settings = Program.loads(text), Settings(**request["settings"])
-        key, places = program.key(settings), request["folders"]
+        key, places = request["key"], request["folders"]
+        if program.key(settings) != key:
+            return {"failure": "the compiler process has another version of torch or of janusc"}
         for folder in places:
             if found := entries.find(folder, key):
                 return {"folder": folder, "entry": found.path}
@@ -85,12 +102,18 @@ def _answer(request: dict[str, Any], text: str) -> dict[str, str]:
 
 def _compile(program: Program, settings: Settings) -> dict[str, bytes]:
     settings.apply()
-    function, complete = program.functions()
-    graph = torch_private.trace(function, [item.make for item in program.inputs])
-    facts = complete(graph)
-    files = make_portable(torch_private.compile_kernels(graph))
-    files[entries.SOURCE] += f"\n{FACTS} = {facts!r}\n".encode()
-    return files
+    while True:
+        function, complete = program.functions()
+        graph = torch_private.trace(function, [item.make for item in program.inputs])
+        facts = complete(graph)
+        try:
+            files = make_portable(torch_private.compile_kernels(graph))
+        except Exception as error:
+            if not complaints.is_of_compiler(error) or not torch_private.trust_nothing():
+                raise
+        else:
+            files[entries.SOURCE] += f"\n{FACTS} = {facts!r}\n".encode()
+            return files
 
 
 def _store(places: list[str], key: str, files: dict[str, bytes]) -> dict[str, str]:
@@ -102,10 +125,6 @@ def _store(places: list[str], key: str, files: dict[str, bytes]) -> dict[str, st
             if folder == places[-1]:
                 raise
             continue
-        entries.drop_oldest(folder, folders.cache_limit())
+        entries.drop_oldest(folder, folders.kernels_limit(folder))
         return {"folder": folder, "entry": path}
     raise OSError("there is no folder to write to")
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

@@ -1,0 +1,115 @@
+"""The cache directory: where it is, and when it is not to be trusted."""
+
+import os
+
+import pytest
+
+from janusc.runtime.compiler import folders
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    tmp_path.chmod(0o700)
+    for name in ("JANUSC_CACHE_DIR", "XDG_CACHE_HOME", "JANUSC_CACHE_LIMIT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_the_path_is_that_of_the_environment(home, monkeypatch):
+    assert folders.cache_path() == f"{home}/.cache/janusc"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert folders.cache_path() == f"{home}/.cache/janusc"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    assert folders.cache_path() == "/xdg/janusc"
+    monkeypatch.setenv("JANUSC_CACHE_DIR", "~/mine")
+    assert folders.cache_path() == f"{home}/mine"
+
+
+def test_the_limit(home, monkeypatch):
+    assert folders.cache_limit() == 1 << 30
+    monkeypatch.setenv("JANUSC_CACHE_LIMIT", "20")
+    assert folders.cache_limit() == 20 << 20
+    monkeypatch.setenv("JANUSC_CACHE_LIMIT", "much")
+    assert folders.cache_limit() == 1 << 30
+
+
+def test_it_is_made_for_its_owner_alone(home):
+    before = os.umask(0o000)
+    try:
+        cache = folders.open_cache()
+    finally:
+        os.umask(before)
+    assert (cache.path, cache.objection) == (f"{home}/.cache/janusc", None)
+    assert cache.kernels == f"{cache.path}/kernels"
+    modes = [os.stat(path).st_mode & 0o777 for path in (home / ".cache", cache.path, cache.kernels)]
+    assert modes[1:] == [0o700, 0o700]
+    assert not modes[0] & 0o022
+
+
+@pytest.mark.parametrize(
+    ("mode", "text"), [(0o702, "can be written by everybody"), (0o720, "can be written by its group"), (0o755, None)]
+)
+def test_who_may_write_to_it(home, mode, text):
+    path = folders.open_cache().path
+    os.chmod(path, mode)
+    assert folders.open_cache().objection == (text and f"{path} {text}")
+
+
+def test_what_is_above_it_counts(home):
+    path = folders.open_cache().path
+    home.chmod(0o703)
+    assert folders.open_cache().objection == f"{home} can be written by everybody"
+    home.chmod(0o1703)  # sticky: nobody else's can be replaced there
+    assert folders.objection(path) is None
+    home.chmod(0o770)
+    assert (folders.objection(path) is None) == (os.stat(home).st_gid == os.getegid())
+
+
+def test_a_link_is_followed(home, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir(mode=0o700)
+    (home / ".cache").mkdir()
+    (home / ".cache" / "janusc").symlink_to(other)
+    assert folders.open_cache().objection is None
+    other.chmod(0o707)
+    assert folders.open_cache().objection == f"{other} can be written by everybody"
+
+
+def test_it_is_not_used_where_it_is_somebody_elses(home, monkeypatch):
+    path = folders.open_cache().path
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert folders.open_cache() == folders.Cache(path, f"{path} belongs to another user")
+    assert folders.open_cache().kernels is None
+
+
+def test_it_can_not_be_made(home):
+    (home / ".cache").write_text("a file")
+    assert folders.open_cache().objection == "can't be made: Not a directory"
+
+
+def test_headers_are_kept_in_a_large_cache_only(home, monkeypatch):
+    assert folders.headers_folder() == f"{home}/.cache/janusc/headers"
+    monkeypatch.setenv("JANUSC_CACHE_LIMIT", "100")
+    assert folders.headers_folder().startswith(folders.private.path)
+
+
+def test_the_newest_headers_are_kept(home):
+    folder = home / "headers"
+    folders.prepare_headers(str(folder))
+    for number, name in enumerate("abc"):
+        (folder / f"{name}.h.gch").write_bytes(bytes(10))
+        os.utime(folder / f"{name}.h.gch", (number, number))
+    folders.prepare_headers(str(folder))
+    assert sorted(path.name for path in folder.iterdir()) == ["b.h.gch", "c.h.gch"]
+    (home / "kernels").mkdir()
+    assert folders.kernels_limit(str(home / "kernels")) == (1 << 30) - 20
+
+
+def test_the_temporary_folder_is_the_owners_and_goes():
+    private = folders.Private()
+    path = private.path
+    assert os.stat(path).st_mode & 0o777 == 0o700 and os.listdir(path) == ["kernels"]
+    assert private.path == path
+    private.remove()
+    assert not os.path.exists(path)
