@@ -5,6 +5,7 @@ import sys
 import tempfile
 
 os.environ.setdefault("JANUSC_VERIFY", "each")  # read when janusc is imported
+os.environ.setdefault("JANUSC_COMPILER_NICE", "0")  # the tests use all processors, and wait
 if "JANUSC_CACHE_DIR" not in os.environ:  # workers share that of the process which starts them
     _CACHE = tempfile.TemporaryDirectory(prefix="janusc-test-cache-")
     os.environ["JANUSC_CACHE_DIR"] = _CACHE.name

@@ -19,6 +19,7 @@ Files in reading order:
     loading     from an entry to a kernel, without torch's kernel compiler
     portable    from what torch's kernel compiler wrote to an entry
     complaints  what went wrong, in a line
+    headers     precompiled headers, kept
     worker      the compiler process
     connection  this process's end of it: started, asked, ended
     jobs        requests, one at a time, and what comes of them

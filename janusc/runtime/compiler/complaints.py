@@ -30,9 +30,9 @@ def describe(error: BaseException) -> str:
 
 
 def is_of_compiler(error: BaseException) -> bool:
-    """Whether the C++ compiler has refused something, and was not ended by somebody."""
+    """Whether the C++ compiler has refused something: it was not ended by somebody, and had room."""
     found = [cause for cause in _causes(error) if isinstance(cause, subprocess.CalledProcessError)]
-    return bool(found) and found[0].returncode > 0
+    return bool(found) and found[0].returncode > 0 and _FULL not in _output(found[0])
 
 
 def of_signal(number: int) -> str:
@@ -52,8 +52,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _of_compiler(error: subprocess.CalledProcessError) -> str:
-    output = error.stdout or error.stderr or b""
-    text = output.decode(errors="replace") if isinstance(output, bytes) else str(output)
+    text = _output(error)
     if _FULL in text:
         return "the disk is full"
     if error.returncode < 0:
@@ -62,6 +61,11 @@ def _of_compiler(error: subprocess.CalledProcessError) -> str:
     told = _TOLD.search(text)
     said = told.group(1) if told and told.group(1) else (lines[0] if lines else "")
     return f"the C++ compiler failed with status {error.returncode}" + (f": {said}" if said else "")
+
+
+def _output(error: subprocess.CalledProcessError) -> str:
+    output = error.stdout or error.stderr or b""
+    return output.decode(errors="replace") if isinstance(output, bytes) else str(output)
 
 
 def _shorten(text: str) -> str:

@@ -14,7 +14,6 @@ KERNELS = "kernels"  # the folder of the entries in a cache directory: nothing e
 HEADERS = "headers"  # that of precompiled headers, some 150 MB for each version of torch and of the C++ compiler
 _DEFAULT_LIMIT = 1024  # MiB
 _LEAST_WITH_HEADERS = 512 << 20  # bytes that a cache must be allowed to take for headers to be kept in it
-_HEADERS_KEPT = 2
 
 
 @dataclass(frozen=True)
@@ -48,20 +47,9 @@ def cache_limit() -> int:
 
 
 def headers_folder() -> str:
-    """Where precompiled headers are to lie: in the cache, if it is large enough, else in the temporary folder."""
+    """Where precompiled headers are kept: in the cache, if it is large enough; else nowhere, an empty text."""
     cache = open_cache()
-    if cache.objection or cache_limit() < _LEAST_WITH_HEADERS:
-        return os.path.join(private.path, HEADERS)
-    return os.path.join(cache.path, HEADERS)
-
-
-def prepare_headers(folder: str) -> None:
-    """Make the folder of headers and remove all but the newest from it; one that can't be made is left to its user."""
-    with contextlib.suppress(OSError):
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        found = [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".gch")]
-        for path in sorted(found, key=os.path.getmtime)[:-_HEADERS_KEPT]:
-            os.remove(path)
+    return "" if cache.objection or cache_limit() < _LEAST_WITH_HEADERS else os.path.join(cache.path, HEADERS)
 
 
 def folder_bytes(folder: str) -> int:

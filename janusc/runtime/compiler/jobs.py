@@ -298,24 +298,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
-def request(program: Program | torch.fx.GraphModule) -> Job:
+def request(program: Program | torch.fx.GraphModule, is_urgent: bool = False) -> Job:
     """Ask for the kernel of a program, or of a graph from ``torch_private.trace``; returns at once.
 
-    Equal programs that somebody has a job for share it. Whatever stands in the way becomes the failure of the job.
+    Equal programs that somebody has a job for share it. Whatever stands in the way becomes the failure of the job. One
+    that is urgent, since it is waited for, is the next and gives way to nothing.
     """
-    return _request(program, is_urgent=False)
-
-
-def compile_now(program: Program | torch.fx.GraphModule) -> Kernel:
-    """The kernel of a program or graph, which is waited for; CompilerFailure where there can be none."""
-    job = _request(program, is_urgent=True)
-    job.wait()
-    if job.kernel is None:
-        raise CompilerFailure(job.failure or "it was asked for in the middle of another request")
-    return job.kernel
-
-
-def _request(program: Program | torch.fx.GraphModule, is_urgent: bool) -> Job:
     try:
         carried = program if isinstance(program, Program) else Program.of(program)
         carried.check()
@@ -324,6 +312,15 @@ def _request(program: Program | torch.fx.GraphModule, is_urgent: bool) -> Job:
         job.fail(str(error))
         return job
     return _queue.request(carried, is_urgent)
+
+
+def compile_now(program: Program | torch.fx.GraphModule) -> Kernel:
+    """The kernel of a program or graph, which is waited for; CompilerFailure where there can be none."""
+    job = request(program, is_urgent=True)
+    job.wait()
+    if job.kernel is None:
+        raise CompilerFailure(job.failure or "it was asked for in the middle of another request")
+    return job.kernel
 
 
 def shut_down() -> None:

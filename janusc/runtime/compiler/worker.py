@@ -19,30 +19,32 @@ import threading
 from typing import Any
 
 from janusc import torch_private
-from janusc.runtime.compiler import complaints, entries, folders
+from janusc.runtime.compiler import complaints, entries, folders, headers
 from janusc.runtime.compiler.loading import FACTS
 from janusc.runtime.compiler.portable import make_portable
 from janusc.runtime.compiler.program import Program
 from janusc.runtime.compiler.settings import Settings
 
-PRIORITY = 10  # as of nice: what nobody waits for takes a tenth of a processor that the program uses up itself
+PRIORITY = "JANUSC_COMPILER_NICE"  # of the environment: how far what nobody waits for gives way
+_USUAL_PRIORITY = 10  # by which it takes a tenth of a processor that the program uses up itself
 IDLE = 300.0  # seconds without a request after which the process ends
 LONGEST_MESSAGE = 1 << 16
 
 
-def main(descriptor: int, parent: int, private: str, headers: str) -> None:
+def main(descriptor: int, parent: int, private: str, kept: str) -> None:
     """Serve the process at the other end of a socket, until it ends or is silent for long.
 
-    Whatever is written in between lies in a folder that is private to that process; precompiled headers, which are
-    large and take long, may be kept.
+    Whatever is written in between lies in a folder that is private to that process; precompiled headers may be kept in
+    another.
     """
     connection = socket.socket(fileno=descriptor)
     requests: queue.SimpleQueue[tuple[dict[str, Any], str]] = queue.SimpleQueue()
     watcher = threading.Thread(target=_watch, args=(connection, parent, private, requests), daemon=True)
     watcher.start()
     work = os.path.join(private, "work")
-    folders.prepare_headers(headers)
-    torch_private.prepare_compiler(work, headers)
+    own = os.path.join(private, "headers")
+    headers.show(kept, own)
+    torch_private.prepare_compiler(work, own)
     _say(connection, hello=os.getpid())
     with contextlib.suppress(queue.Empty, OSError):
         while True:
@@ -51,6 +53,7 @@ def main(descriptor: int, parent: int, private: str, headers: str) -> None:
                 _give_way()
             _say(connection, job=request["job"], begun=True)
             _say(connection, job=request["job"], **_answer(request, text))
+            headers.keep(kept, own)
     shutil.rmtree(work, ignore_errors=True)
     os._exit(0)
 
@@ -75,10 +78,12 @@ def _watch(connection: socket.socket, parent: int, private: str, requests: queue
 @functools.cache
 def _give_way() -> None:
     """Let everything else go first from now on."""
-    os.nice(PRIORITY)
+    text = os.environ.get(PRIORITY, "")
+    nice = min(int(text), 19) if text.isdecimal() else _USUAL_PRIORITY
+    os.nice(nice)
     with contextlib.suppress(OSError):  # where sessions share the processor among them, their priorities count
         with open("/proc/self/autogroup", "w") as file:
-            file.write(str(PRIORITY))
+            file.write(str(nice))
 
 
 def _say(connection: socket.socket, **message: Any) -> None:

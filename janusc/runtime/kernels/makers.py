@@ -92,6 +92,6 @@ def asked_for(graph: Graph, objects: Mapping[str, Any], sample: Sample) -> Makin
 
 def waited_for(graph: Graph, objects: Mapping[str, Any], sample: Sample) -> Making:
     """Ask the compiler process, and wait for it."""
-    making = asked_for(graph, objects, sample)
+    making = _Asked(request(carry(graph, sample), is_urgent=True))
     making.wait()
     return making

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from janusc.runtime.compiler import folders
+from janusc.runtime.compiler import folders, headers
 
 
 @pytest.fixture
@@ -91,19 +91,48 @@ def test_it_can_not_be_made(home):
 def test_headers_are_kept_in_a_large_cache_only(home, monkeypatch):
     assert folders.headers_folder() == f"{home}/.cache/janusc/headers"
     monkeypatch.setenv("JANUSC_CACHE_LIMIT", "100")
-    assert folders.headers_folder().startswith(folders.private.path)
+    assert folders.headers_folder() == ""
 
 
-def test_the_newest_headers_are_kept(home):
-    folder = home / "headers"
-    folders.prepare_headers(str(folder))
+def test_headers_take_their_part_of_the_cache(home):
+    kernels, kept = home / "kernels", home / "headers"
+    for folder in (kernels, kept):
+        folder.mkdir()
+    (kept / "a.h.gch").write_bytes(bytes(20))
+    assert folders.kernels_limit(str(kernels)) == (1 << 30) - 20
+
+
+def test_headers_go_from_process_to_process_while_they_are_whole(tmp_path):
+    kept, own = str(tmp_path / "kept"), tmp_path / "own"
+    headers.show(kept, str(own))
+    (own / "a.h.gch").write_bytes(b"compiled")
+    headers.keep(kept, str(own))
+    assert sorted(os.listdir(kept)) == ["a.h.gch", "a.h.gch.sha256"]
+    headers.show(kept, str(tmp_path / "next"))
+    assert (tmp_path / "next" / "a.h.gch").read_bytes() == b"compiled"
+    headers.keep(kept, str(tmp_path / "next"))
+    (tmp_path / "kept" / "a.h.gch").write_bytes(b"compile")
+    headers.show(kept, str(tmp_path / "last"))
+    assert os.listdir(kept) == os.listdir(tmp_path / "last") == []
+
+
+def test_the_newest_headers_are_kept(tmp_path):
+    kept, own = tmp_path / "kept", tmp_path / "own"
+    own.mkdir()
     for number, name in enumerate("abc"):
-        (folder / f"{name}.h.gch").write_bytes(bytes(10))
-        os.utime(folder / f"{name}.h.gch", (number, number))
-    folders.prepare_headers(str(folder))
-    assert sorted(path.name for path in folder.iterdir()) == ["b.h.gch", "c.h.gch"]
-    (home / "kernels").mkdir()
-    assert folders.kernels_limit(str(home / "kernels")) == (1 << 30) - 20
+        (own / f"{name}.h.gch").write_bytes(name.encode())
+        headers.keep(str(kept), str(own))
+        os.utime(kept / f"{name}.h.gch", (number, number))
+    headers.show(str(kept), str(tmp_path / "next"))
+    assert sorted(os.listdir(tmp_path / "next")) == ["b.h.gch", "c.h.gch"]
+    assert not (kept / "a.h.gch.sha256").exists()
+
+
+def test_headers_are_nowhere_without_a_folder_for_them(tmp_path):
+    (tmp_path / "a.h.gch").write_bytes(b"")
+    headers.keep("", str(tmp_path))
+    headers.show("", str(tmp_path / "next"))
+    assert os.listdir(tmp_path / "next") == []
 
 
 def test_the_temporary_folder_is_the_owners_and_goes():
