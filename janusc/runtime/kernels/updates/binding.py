@@ -34,6 +34,14 @@ _MOST_STEPS = 2**24  # up to which the counters add up without rounding
 _MOST_PROVEN = 64
 
 
+def _reader(readers: Sequence[Callable[[Any], tuple[Any, ...]]]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What reads the options of all groups."""
+    if len(readers) == 1:
+        (one,) = readers
+        return lambda groups: one(groups[0])
+    return lambda groups: list(chain.from_iterable([read(group) for read, group in zip(readers, groups)]))
+
+
 class Binding:
     """How the tensors of an optimizer reach a kernel, with the numbers that it is given."""
 
@@ -51,10 +59,9 @@ class Binding:
         self.are_parameters = torch_private.tensor_guards(survey.parameters)
         self.are_others = torch_private.tensor_guards(survey.tensors[self.count :])
         self._set_rows(survey.groups)
-        self._set_changes()
         self.proven: dict[tuple[int, ...], Sequence[Any]] = {}
-        self.readers = survey.readers
-        self.given: list[Any] = []  # kept, so that their identities are not those of others
+        self.read = _reader(survey.readers)
+        self.given: Sequence[Any] = ()  # kept, so that their identities are not those of others
         self.identities: list[int] = []
         self.options: list[Mapping[str, Any]] = []
         self.fixed: list[float] | None = None
@@ -87,14 +94,6 @@ class Binding:
         elif names:
             self.take = lambda states: [state[name] for each, state in zip(names, states) for name in each]
 
-    def _set_changes(self) -> None:
-        """The tensors that torch would have changed, as often as it would have."""
-        parts = self.layout.parts
-        times = [self.rule.changes(part.form) for part in parts] + [0] * len(parts)
-        times += chain.from_iterable(self.rule.state(part.form).values() for part in parts)
-        positions = [position for position, number in enumerate(times) for _ in range(number)]
-        self.changed = operator.itemgetter(*positions)
-
     def tensors(self, optimizer: Any) -> list[Tensor] | None:
         """What the kernel works on; None where something looks otherwise than it did.
 
@@ -103,9 +102,11 @@ class Binding:
         groups = optimizer.param_groups
         if len(groups) == 1:
             parameters = groups[0]["params"]
+            sizes = [len(parameters)]
         else:
             parameters = list(chain.from_iterable(group["params"] for group in groups))
-        if type(parameters) is not list or [len(group["params"]) for group in groups] != self.sizes:
+            sizes = [len(group["params"]) for group in groups]
+        if type(parameters) is not list or sizes != self.sizes:
             return None
         if self.are_parameters is None or self.are_others is None or not self.are_parameters(*parameters):
             return None
@@ -135,13 +136,13 @@ class Binding:
         """Write the numbers of the next step; False where the kernel does not do for it."""
         cells = self._cells(tensors)
         groups = optimizer.param_groups
-        given = list(chain.from_iterable([read(group) for read, group in zip(self.readers, groups)]))
+        given = self.read(groups)
         if cells is None or (list(map(id, given)) != self.identities and not self._take(groups, given)):
             return False
         computed = self._counted(cells) if cells else self.fixed
         if computed is None:
             return False
-        if computed != self.written:
+        if computed is not self.written and computed != self.written:
             self.host[:] = array(self.host.typecode, computed)
             self.written = computed
         return True
@@ -161,7 +162,7 @@ class Binding:
             self.proven[addresses] = cells
         return cells
 
-    def _take(self, groups: Sequence[Mapping[str, Any]], given: list[Any]) -> bool:
+    def _take(self, groups: Sequence[Mapping[str, Any]], given: Sequence[Any]) -> bool:
         """Take options that have changed; False where they are none for the kernel."""
         rule, parts = self.rule, self.layout.parts
         if not all(rules.are_numbers(rule, group) for group in groups):
@@ -176,7 +177,10 @@ class Binding:
     def _counted(self, cells: Sequence[Any]) -> list[float] | None:
         """The numbers of a step that depend on which it is; None where that is not told as torch does."""
         counts = list(map(_VALUE, cells))
-        if [counts[leader] for leader in self.leaders] != counts:
+        if len(self.rows) == 1:
+            if counts.count(counts[0]) != len(counts):
+                return None
+        elif [counts[leader] for leader in self.leaders] != counts:
             return None
         steps = [counts[leader] + 1 for leader, _ in self.rows]
         if not all(0 < step <= _MOST_STEPS and step.is_integer() for step in steps):
@@ -191,10 +195,13 @@ class Binding:
         return made if all(map(is_exact, made)) else None
 
     def run(self, tensors: list[Tensor]) -> None:
-        """Make the step, and count the changes as torch does. Gradients must be disabled, and the kernel be there."""
+        """Make the step, and let autograd know of it; the list is used up. Gradients must be disabled."""
         assert self.kernel is not None
-        self.kernel([self.numbers, *tensors])
-        increment_version(self.changed(tensors))
+        try:
+            self.kernel([self.numbers, *tensors])
+        finally:  # also where an interrupt comes
+            del tensors[self.count : 2 * self.count]
+            increment_version(tensors)
 
     def rehearse(self, kernel: Kernel) -> None:
         """Take a kernel, after a step with tensors of no account; raises what that raises."""

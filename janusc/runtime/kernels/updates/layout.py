@@ -48,7 +48,7 @@ class Layout:
 
     def state(self, part: Part) -> tuple[str, ...]:
         """The names of the state of a part."""
-        return tuple(self.rule.state(part.form))
+        return self.rule.state(part.form)
 
     def inputs(self) -> tuple[Input, ...]:
         """How the inputs of the kernel look."""

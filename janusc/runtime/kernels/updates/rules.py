@@ -25,18 +25,17 @@ Lines = list[str]
 class Rule:
     """How the optimizers of some classes change one parameter.
 
-    ``options`` are read from each group, and ``form`` says which parts of the rule they switch on. ``state`` tells
-    which tensors are changed beside the parameter, and how often each, as autograd counts; ``changes`` how often the
-    parameter. ``constants`` names the numbers that ``numbers`` computes for the step of that number, and ``lines`` are
-    the statements between these names, ``parameter``, ``gradient`` and those of the state. ``is_counted`` says whether
-    numbers depend on which step it is, ``captures`` whether torch looks for a graph being recorded on a device.
+    ``options`` are read from each group, and ``form`` says which parts of the rule they switch on. ``state`` names the
+    tensors that are changed beside the parameter, in torch's order, and ``constants`` the numbers, which ``numbers``
+    computes for the step of that number. ``lines`` are statements between all these, ``parameter`` and ``gradient``.
+    ``is_counted`` says whether numbers depend on which step it is, ``captures`` whether torch looks for a graph being
+    recorded on a device.
     """
 
     classes: frozenset[type]
     options: tuple[str, ...]
     form: Callable[[Options], Form]
-    state: Callable[[Form], Mapping[str, int]]
-    changes: Callable[[Form], int]
+    state: Callable[[Form], tuple[str, ...]]
     constants: tuple[str, ...]
     numbers: Callable[[Options, float], tuple[float, ...]]
     lines: Callable[[Form], Lines]
@@ -91,10 +90,6 @@ def _lerp(form: Form, start: str, weight: str) -> str:
     return f"change - (change - {start}) * (1 - {weight})"
 
 
-def _once(form: Form) -> int:
-    return 1
-
-
 # ---- SGD
 
 
@@ -104,8 +99,8 @@ def _sgd_form(o: Options) -> Form:
     )
 
 
-def _sgd_state(form: Form) -> Mapping[str, int]:
-    return {"momentum_buffer": 2} if "momentum" in form else {}
+def _sgd_state(form: Form) -> tuple[str, ...]:
+    return ("momentum_buffer",) if "momentum" in form else ()
 
 
 def _sgd_numbers(o: Options, count: float) -> tuple[float, ...]:
@@ -127,7 +122,6 @@ RULES.register(
         ("lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize"),
         _sgd_form,
         _sgd_state,
-        _once,
         ("size", "momentum", "share", "decay"),
         _sgd_numbers,
         _sgd_lines,
@@ -151,13 +145,9 @@ def _adam_form(o: Options) -> Form:
     )
 
 
-def _adam_state(form: Form) -> Mapping[str, int]:
-    changes = {STEP: 1, "exp_avg": 1, "exp_avg_sq": 2}
-    return {**changes, "max_exp_avg_sq": 1} if "largest" in form else changes
-
-
-def _adam_changes(form: Form) -> int:
-    return 2 if "decoupled" in form else 1
+def _adam_state(form: Form) -> tuple[str, ...]:
+    names = STEP, "exp_avg", "exp_avg_sq"
+    return (*names, "max_exp_avg_sq") if "largest" in form else names
 
 
 def _adam_numbers(o: Options, count: float) -> tuple[float, ...]:
@@ -190,7 +180,6 @@ RULES.register(
         ("lr", "betas", "eps", "weight_decay", "amsgrad", "maximize", "decoupled_weight_decay"),
         _adam_form,
         _adam_state,
-        _adam_changes,
         ("size", "root", "weight", "beta2", "share", "eps", "decay", "kept"),
         _adam_numbers,
         _adam_lines,
@@ -213,11 +202,9 @@ def _rmsprop_form(o: Options) -> Form:
     )
 
 
-def _rmsprop_state(form: Form) -> Mapping[str, int]:
-    changes = {STEP: 1, "square_avg": 2}
-    if "momentum" in form:
-        changes["momentum_buffer"] = 2
-    return {**changes, "grad_avg": 1} if "centered" in form else changes
+def _rmsprop_state(form: Form) -> tuple[str, ...]:
+    more = {"momentum": "momentum_buffer", "centered": "grad_avg"}
+    return STEP, "square_avg", *(name for part, name in more.items() if part in form)
 
 
 def _rmsprop_numbers(o: Options, count: float) -> tuple[float, ...]:
@@ -243,7 +230,6 @@ RULES.register(
         ("lr", "alpha", "eps", "weight_decay", "momentum", "centered", "maximize"),
         _rmsprop_form,
         _rmsprop_state,
-        _once,
         ("size", "alpha", "share", "eps", "momentum", "decay"),
         _rmsprop_numbers,
         _rmsprop_lines,
@@ -260,8 +246,8 @@ def _adagrad_form(o: Options) -> Form:
     return _switched_on(decay=o["weight_decay"] != 0, maximize=o["maximize"])
 
 
-def _adagrad_state(form: Form) -> Mapping[str, int]:
-    return {STEP: 1, "sum": 1}
+def _adagrad_state(form: Form) -> tuple[str, ...]:
+    return STEP, "sum"
 
 
 def _adagrad_numbers(o: Options, count: float) -> tuple[float, ...]:
@@ -281,7 +267,6 @@ RULES.register(
         ("lr", "lr_decay", "weight_decay", "eps", "maximize"),
         _adagrad_form,
         _adagrad_state,
-        _once,
         ("size", "eps", "decay"),
         _adagrad_numbers,
         _adagrad_lines,

@@ -103,7 +103,7 @@ def _keys(optimizer: Any, parameters: Sequence[Tensor]) -> tuple[int, ...] | Non
     return None if -1 in keys else tuple(keys)
 
 
-def _state(optimizer: Any, parameter: Tensor, wanted: Mapping[str, int]) -> dict[str, Tensor] | None:
+def _state(optimizer: Any, parameter: Tensor, wanted: Sequence[str]) -> dict[str, Tensor] | None:
     """The state of a parameter that a rule changes; None where it is not there."""
     if not wanted:
         return {}
