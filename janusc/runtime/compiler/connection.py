@@ -107,9 +107,8 @@ class Connection:
 
 def _start(theirs: socket.socket) -> int:
     """Start the process with its end of a socket; the number of its process group."""
-    if not sys.executable:
-        raise OSError("this Python doesn't know its own program")
-    os.set_inheritable(theirs.fileno(), False)
+    if not os.path.basename(sys.executable or "").startswith(("python", "pypy")):
+        raise OSError(f"this program is no Python that could be started: {sys.executable!r}")
     roots = [
         os.path.dirname(os.path.dirname(os.path.abspath(module.__file__ or ""))) for module in (torch, torch_private)
     ]

@@ -45,6 +45,8 @@ def keep(kept: str, own: str) -> None:
                     file.write(_digest(copy))
                 os.replace(copy + _DIGEST, target + _DIGEST)
                 os.replace(copy, target)
+            os.remove(path)
+            os.symlink(target, path)
 
 
 def _headers(folder: str) -> list[str]:

@@ -252,7 +252,7 @@ class _Queue:
                 job.fail(message["failure"])
             elif not job.finish(message["folder"]):
                 job.fail(f"the kernel could not be loaded: {job.objection}")
-            self._deaths, self._asked = 0, None
+            self._deaths, self._has_begun, self._asked = 0, False, None
 
     def _bury(self, how: str) -> None:
         """The compiler process is gone: by itself after long silence, or it was killed."""

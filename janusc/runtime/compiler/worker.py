@@ -27,7 +27,7 @@ from janusc.runtime.compiler.settings import Settings
 
 PRIORITY = "JANUSC_COMPILER_NICE"  # of the environment: how far what nobody waits for gives way
 _USUAL_PRIORITY = 10  # by which it takes a tenth of a processor that the program uses up itself
-IDLE = 300.0  # seconds without a request after which the process ends
+IDLE = 120.0  # seconds without a request after which the process ends
 LONGEST_MESSAGE = 1 << 16
 
 
@@ -54,7 +54,11 @@ def main(descriptor: int, parent: int, private: str, kept: str) -> None:
             _say(connection, job=request["job"], begun=True)
             _say(connection, job=request["job"], **_answer(request, text))
             headers.keep(kept, own)
-    shutil.rmtree(work, ignore_errors=True)
+    for folder in (work, own):
+        shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):  # the program may still load kernels that no cache has
+        os.rmdir(os.path.join(private, folders.KERNELS))
+        os.rmdir(private)
     os._exit(0)
 
 
