@@ -42,3 +42,24 @@ def test_a_step_is_that_of_eager_and_one_transaction(name):
     else:
         (whole,) = wholes
         assert whole[0] == "zero_grad" and whole[-2:] == ["backward", "step"]
+
+
+def test_clipping_and_a_step_that_a_scheduler_counts_are_in_it():
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 5)
+
+    @janus.compile(backend="aten", warmup=WARMUP)
+    def step(x):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+        scheduler.step()
+
+    for _ in range(2 * WARMUP):
+        step(torch.randn(4, 3))
+    (graph,) = janus.graphs(step)
+    first, *others = graph.chain.steps
+    assert [node.op.name for node in first.body.nodes][-3:] == ["backward", "clip", "step"]
+    assert not any(isinstance(part, Segment) for part in others)

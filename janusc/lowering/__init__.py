@@ -60,6 +60,7 @@ Files in reading order:
     introspection   isinstance, type, callable, getattr and hasattr
     lower_torch     torch functions
     lower_autograd  gradients taken inside the graph
+    lower_optimizer  what stands around a backward pass: optimizers, clipping
     parts           module containers: their parts, slices of them, and calls of such slices
     lower_method    methods of tensors, host values and containers
     lower_container sets, deques, counters and the like, as real objects

@@ -22,11 +22,10 @@ from janusc.lowering.iterate import item_sample, static_items
 from janusc.lowering.lowering import Lowering, Unconvertible
 from janusc.lowering.mutation import check_layers
 from janusc.lowering.operands import arg, sym
-from janusc.typeinfer import callees, torch_table
+from janusc.typeinfer import torch_table
 from janusc.types import ANY, HostType, TensorType
 
 _SIGNATURE = inspect.signature(torch.autograd.grad)
-_ZERO_GRAD = inspect.signature(torch.optim.Optimizer.zero_grad)
 _WITHOUT_READING = frozenset(
     {"zero_grad", "step", "save", "set.attr", "write.attr", "write.item", "write.cell", "assert"}
 )
@@ -60,8 +59,8 @@ def call_backward(lo: Lowering, loss: Sym, args: list[Any], kwargs: dict[str, An
     if not lo.builder.top_level or not lo.grad:
         raise _on_its_own(lo, "Tensor.backward in a loop or branch of a graph, or under no_grad")
     named = tuple((k, Const(v)) for k, v in flags.items())
-    _mark(lo.node)
-    if _is_own_statement(lo):
+    mark(lo.node)
+    if is_own_statement(lo):
         lo.endable.append(lo.statement)
         if id(lo.statement) in lo.endings:
             lo.builder.emit(ops.BACKWARD_LAST, "", (loss.value,), named, (), lo.span())
@@ -73,7 +72,7 @@ def call_backward(lo: Lowering, loss: Sym, args: list[Any], kwargs: dict[str, An
     return Known(None)
 
 
-def _mark(node: Any) -> None:
+def mark(node: Any) -> None:
     """A call that has an equivalent, in case its statement does not stay in the graph."""
     if isinstance(node, gast.Call):
         node._jc_enter = node._jc_equivalent = True
@@ -85,42 +84,7 @@ def _on_its_own(lo: Lowering, what: str) -> Unconvertible:
     return error
 
 
-def call_optimizer(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Known | None:
-    """``zero_grad`` or ``step`` of one of torch's optimizers; None where it is called as it is."""
-    if callees.is_zero_grad(function):
-        return call_zero_grad(lo, args, kwargs)
-    return Known(None) if callees.is_step(function) and call_step(lo, args, kwargs) else None
-
-
-def call_zero_grad(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Known:
-    """``Optimizer.zero_grad``, of an optimizer that was there before."""
-    try:
-        given = _ZERO_GRAD.bind(*args, **kwargs)
-    except TypeError:
-        raise lo.refuse(codes.RAISES, "TypeError: zero_grad gets other arguments") from None
-    given.apply_defaults()
-    optimizer, to_none = given.arguments["self"], given.arguments["set_to_none"]
-    flag = to_none.value if isinstance(to_none, Known) else to_none
-    if not isinstance(optimizer, Live) or type(flag) is not bool or not lo.builder.top_level:
-        raise lo.refuse_call(codes.OPAQUE_CALL, "zero_grad of an optimizer, or with a flag, that varies")
-    _mark(lo.node)
-    lo.builder.emit(ops.ZERO_GRAD, "", (optimizer.value, Const(flag)), (), (), lo.span())
-    return Known(None)
-
-
-def call_step(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> bool:
-    """``optimizer.step()`` as a statement of the function itself: it ends the segment. False where it is no such."""
-    if not (_is_own_statement(lo) and lo.builder.top_level) or len(args) != 1 or kwargs:
-        return False
-    if not isinstance(args[0], Live):
-        return False
-    _mark(lo.node)
-    lo.builder.emit(ops.STEP, "", (args[0].value,), (), (), lo.span())
-    lo.ends = True
-    return True
-
-
-def _is_own_statement(lo: Lowering) -> bool:
+def is_own_statement(lo: Lowering) -> bool:
     """Whether the call at hand is all of a statement of the function itself."""
     is_statement = isinstance(lo.statement, gast.Expr) and lo.statement.value is lo.node
     return is_statement and lo.frame.caller is None and lo.frame.parent is None

@@ -40,8 +40,8 @@ from janusc.lowering.ir import Const
 from janusc.lowering.iterate import static_items
 from janusc.lowering.kinds import ChoiceV, PickV, choose
 from janusc.lowering.lower_attr import get_attribute, not_overridden
-from janusc.lowering.lower_autograd import call_optimizer
 from janusc.lowering.lower_expr import closure, display_items, static_dict
+from janusc.lowering.lower_optimizer import call_optimizer
 from janusc.lowering.lower_state import check_once, module_entry, raw_attr, read, refuse_iterator
 from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
 from janusc.lowering.operands import exact_type
@@ -197,7 +197,7 @@ def call_function(lo: Lowering, function: Live, args: list[Any], kwargs: dict[st
     handler = lower_builtin.BUILTINS.get(sample)
     if handler is not None:  # of the standard library
         return handler(lo, args, kwargs)
-    done = call_optimizer(lo, sample, args, kwargs)
+    done = call_optimizer(lo, function, args, kwargs)
     if done is not None:
         return done
     if not callees.is_inlined(sample):

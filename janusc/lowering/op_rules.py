@@ -217,6 +217,7 @@ def _register() -> None:
         "loop": _shape((3, 3), anything, _among({"for", "while"}), _loop, ("enter",)),
         "context": _shape((1, None), anything, _among({"with"}), _regions_like_node),
         "zero_grad": _shape((2, 2), (0, 0)),
+        "clip": _shape((1, None), (1, 1), _among({"clip_grad_norm_", "clip_grad_value_"}), keywords=None),
         "step": _shape((1, 1), (0, 0)),
         "backward.last": _shape((1, 1), (0, 0), keywords=("retain_graph",)),
         "backward": _shape((2, 2), (0, 0), keywords=("retain_graph",)),

@@ -66,6 +66,7 @@ DELETE_ATTR = _op("delete.attr", Effect.WRITE, "delattr(args[0], target)")
 ZERO_GRAD = _op(
     "zero_grad", Effect.WRITE, "args[0], an optimizer, drops its gradients, or zeroes them if args[1] is False"
 )
+CLIP = _op("clip", Effect.WRITE, "torch.nn.utils.target, clip_grad_norm_ or clip_grad_value_, of the Tup args[0]")
 BACKWARD = _op("backward", Effect.WRITE, "args[0].backward(), for the leaves in the Tup args[1]")
 BACKWARD_LAST = _op(
     "backward.last", Effect.OPAQUE, "args[0].backward(), to wherever it leads, as the last node of a body"

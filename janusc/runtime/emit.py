@@ -489,7 +489,7 @@ def needs_undo(body: Graph) -> bool:
     """Whether a body changes something, if only a mode, before the last point where it may fail."""
     last = body.nodes[-1] if body.nodes else None
     return any(
-        node.op.name in ("save", "context", "zero_grad", "backward")
+        node.op.name in ("save", "context", "zero_grad", "backward", "clip")
         or rng.stream(node) is not None
         or node.op.name == "write.attr"
         or (node.op.name in COMMIT_WRITES and node is not last)

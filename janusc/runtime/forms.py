@@ -285,6 +285,13 @@ def write_gradients(writer: Writer, node: Node) -> None:
     writer.line(f"{name}(_jc_undo, {writer.call(node.args, node.kwargs)})", node.span)
 
 
+@form("clip")
+def write_clip(writer: Writer, node: Node) -> None:
+    """``v3 = _jc_clip(_jc_undo, "clip_grad_norm_", (v1, v2), 1.0)``"""
+    name = writer.runtime("_jc_clip", gradients.clip)
+    assign(writer, node, f"{name}(_jc_undo, {node.target!r}, {writer.call(node.args, node.kwargs)})")
+
+
 @form("step", "backward.last")
 def write_ending(writer: Writer, node: Node) -> None:
     """``_jc_ending(_jc_step, __function__, globals(), v1)``"""

@@ -14,6 +14,7 @@ from janusc import torch_private
 from janusc.frames import uncounted
 from janusc.runtime.optimizers import backwards, gradients, lookup
 from janusc.runtime.transaction import Deopt, UndoLog, save_tensor
+from janusc.typeinfer import callees
 
 _BACKWARD: Any = torch.Tensor.backward
 
@@ -41,10 +42,22 @@ def zero_grad(undo: UndoLog, optimizer: Any, to_none: bool) -> None:
 
 
 @uncounted
+def clip(undo: UndoLog, name: str, parameters: Sequence[torch.Tensor], *args: Any, **kwargs: Any) -> Any:
+    """``torch.nn.utils.clip_grad_norm_`` or ``clip_grad_value_`` of these parameters.
+
+    Gradients that a backward pass of this transaction has found, or has added to, are kept already.
+    """
+    kept = {id(leaf) for entry, arguments in undo if entry is _restore for leaf, _ in arguments[0]}
+    _keep(undo, [p for p in parameters if p.grad is not None and id(p) not in kept], True)
+    function = callees.CLIPPING[name]
+    return lookup.equivalent_of(function, function)(parameters, *args, **kwargs)
+
+
+@uncounted
 def step(optimizer: Any) -> None:
-    """``optimizer.step()``."""
+    """``optimizer.step()``, which a scheduler may have replaced."""
     made = optimizer.step
-    lookup.equivalent_of(made, made.__func__)()
+    lookup.equivalent_of(made, getattr(made, "__func__", made))()
 
 
 def backward_is_torchs() -> bool:

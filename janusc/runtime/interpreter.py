@@ -362,6 +362,11 @@ def _gradients(machine: Machine, node: Node, env: dict[Value, Any]) -> None:
     getattr(gradients, node.op.name)(machine.undo, *machine.args(node, env), **machine.kwargs(node, env))
 
 
+@meaning("clip")
+def _clip(machine: Machine, node: Node, env: dict[Value, Any]) -> Any:
+    return gradients.clip(machine.undo, node.target, *machine.args(node, env), **machine.kwargs(node, env))
+
+
 @meaning("step", "backward.last")
 def _ending(machine: Machine, node: Node, env: dict[Value, Any]) -> None:
     machine.endings.append((gradients.ENDINGS[node.op.name], machine.args(node, env), machine.kwargs(node, env)))

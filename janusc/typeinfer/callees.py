@@ -10,9 +10,11 @@ import sys
 import sysconfig
 import types
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.optim import lr_scheduler
 
 from janusc.typeinfer import torch_table
 from janusc.typeinfer.torch_table import is_torch_code
@@ -81,6 +83,38 @@ _ZERO_GRAD = inspect.unwrap(torch.optim.Optimizer.zero_grad)
 def is_zero_grad(function: types.FunctionType) -> bool:
     """Whether a function is the ``zero_grad`` of torch's optimizers, in what torch has wrapped around it."""
     return function.__name__ == "zero_grad" and inspect.unwrap(function) is _ZERO_GRAD and may_have_equivalent(function)
+
+
+CLIPPING = {name: getattr(torch.nn.utils, name) for name in ("clip_grad_norm_", "clip_grad_value_")}
+"""The functions that clip gradients, by name."""
+
+
+def is_clipping(function: types.FunctionType) -> bool:
+    """Whether a function is one of those of ``torch.nn.utils`` that clip gradients."""
+    return any(function is clipping for clipping in CLIPPING.values()) and may_have_equivalent(function)
+
+
+def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A code object, and those of the functions made in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from codes_in(constant)
+
+
+def scheduled_codes() -> Iterator[types.CodeType]:
+    """The code of what a scheduler puts in the place of the ``step`` of its optimizer."""
+    for code in codes_in(lr_scheduler.LRScheduler.__init__.__code__):
+        if {"opt_ref", "func"} == set(code.co_freevars):
+            yield code
+
+
+_SCHEDULED = tuple(scheduled_codes())
+
+
+def is_scheduled_step(function: types.FunctionType) -> bool:
+    """Whether a function is what a scheduler has put in the place of a ``step``."""
+    return any(function.__code__ is code for code in _SCHEDULED)
 
 
 def is_step(function: types.FunctionType) -> bool:

@@ -282,3 +282,78 @@ def a_step_inside_of_a_function_that_is_called():
         return loss, scheduler.get_last_lr()
 
     return step, batches(7), optimizer, scheduler
+
+
+@program()
+def clipped_and_taken_back():
+    """What fails behind a clipping leaves gradients as they were, also those that no backward pass has found."""
+    model, other = network(), network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for parameter in other.parameters():
+        parameter.grad = torch.randn_like(parameter)
+
+    def step(x, y, most):
+        loss = functional.mse_loss(model(x), y)
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_([*model.parameters(), *other.parameters()], max_norm=0.5)
+        nn.utils.clip_grad_value_(model[0].weight, 0.01)
+        if norm > most:
+            raise ValueError("too large")
+        optimizer.step()
+        return loss.item(), norm
+
+    def too_large(f):
+        try:
+            f(*batches(1)[0], 0.0)
+        except ValueError as error:
+            return str(error)
+
+    calls = [(x, y, 1e9) for x, y in batches(4)]
+    return (
+        step,
+        [*calls, too_large, *calls[:2], too_large, *calls[2:]],
+        list(model.parameters()),
+        list(other.parameters()),
+    )
+
+
+@program()
+def clipped_by_what_a_name_means():
+    """A name for one way of clipping becomes one for the other; clipping finds what is not finite."""
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 / (1 + epoch))
+
+    class Way:
+        clip, options = nn.utils.clip_grad_norm_, {}
+
+    def step(x, y):
+        clip = Way.clip
+        optimizer.zero_grad()
+        loss = functional.mse_loss(model(x), y)
+        loss.backward()
+        clip(model.parameters(), 0.01, **Way.options)
+        optimizer.step()
+        scheduler.step()
+        return loss.item()
+
+    def by_value(f):
+        Way.clip = nn.utils.clip_grad_value_
+        results = [f(*batches(1)[0]) for _ in range(4)]
+        Way.clip = nn.utils.clip_grad_norm_
+        return results
+
+    def not_finite(f):
+        Way.options = {"error_if_nonfinite": True}
+        results = [f(*batches(1)[0]) for _ in range(3)]
+        try:
+            f(batches(1)[0][0] * float("inf"), batches(1)[0][1])
+        except RuntimeError as error:
+            return results, str(error)[:30]
+
+    def own_step(f):
+        taken = []
+        optimizer.step = lambda: taken.append(model[0].weight.grad.sum().item())
+        return f(*batches(1)[0]), taken
+
+    return step, [*batches(4), by_value, *batches(2), not_finite, own_step], list(model.parameters()), scheduler

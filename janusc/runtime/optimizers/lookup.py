@@ -10,12 +10,12 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import torch
-from torch.optim import lr_scheduler
 
 from janusc import torch_private
 from janusc.frames import uncounted
 from janusc.runtime.optimizers import adagrad, adam, backwards, clipping, gradients, rmsprop, sgd  # noqa: F401
 from janusc.runtime.optimizers.equivalents import EQUIVALENTS, Equivalent
+from janusc.typeinfer import callees
 
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
 _WRAPPING = frozenset(
@@ -25,24 +25,10 @@ _WRAPPING = frozenset(
 """The files of the wrappers that torch puts around the functions of the table: an equivalent stands for these, too."""
 
 
-def _codes_in(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes_in(constant)
-
-
-def _scheduler_codes() -> Iterator[CodeType]:
-    """The code of what a scheduler puts in the place of the ``step`` of its optimizer."""
-    for code in _codes_in(lr_scheduler.LRScheduler.__init__.__code__):
-        if {"opt_ref", "func"} == set(code.co_freevars):
-            yield code
-
-
 def _outermost_codes() -> Iterator[CodeType]:
     """The codes of what is called where a function of the table is meant."""
-    yield from _scheduler_codes()
-    for code in _codes_in(torch.optim.Optimizer.profile_hook_step.__code__):
+    yield from callees.scheduled_codes()
+    for code in callees.codes_in(torch.optim.Optimizer.profile_hook_step.__code__):
         if "func" in code.co_freevars:
             yield code
     clips = torch.nn.utils.clip_grad_norm_, torch.nn.utils.clip_grad_value_
@@ -52,7 +38,7 @@ def _outermost_codes() -> Iterator[CodeType]:
 
 
 _CODES = {id(code): code for code in _outermost_codes()}
-_SCHEDULERS = {id(code): code for code in _scheduler_codes()}
+_SCHEDULERS = {id(code): code for code in callees.scheduled_codes()}
 _found: dict[FunctionType, Equivalent | None] = {}
 
 

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stepping import Pair, all_parameters, parameters, random_grad, ready
 
+from janusc import torch_private
 from janusc.runtime.compiler import jobs
 from janusc.runtime.kernels.updates import memory
+from janusc.runtime.kernels.updates.places import EarlyStep
 from janusc.runtime.kernels.updates.rules import RULES
 
 
@@ -296,3 +298,17 @@ def test_compiled_steps(cls):
     addresses = [p.data_ptr() for p in all_parameters(pair.ours)]
     check_steps(pair)
     assert [p.data_ptr() for p in all_parameters(pair.ours)] == addresses
+
+
+def test_a_scheduler_is_told_of_steps_by_kernels():
+    class Made:
+        def run(self, optimizer):
+            return True
+
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(2))], lr=0.1)
+    made = Made()
+    EarlyStep().take(made, optimizer)
+    assert not hasattr(optimizer, torch_private.SCHEDULED)
+    torch.optim.lr_scheduler.StepLR(optimizer, 2)
+    EarlyStep().take(made, optimizer)
+    assert getattr(optimizer, torch_private.SCHEDULED) is True

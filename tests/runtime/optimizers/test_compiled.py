@@ -37,8 +37,7 @@ def test_a_whole_step(stepped, scheduled):
     assert janus.stats(step).graph_calls == 5
     assert stepped == [optimizer] * 5
     text = janus.explain(step)
-    assert ("torch.optim.adam.Adam.step" in text) is scheduled, "a scheduler has put a function in its place"
-    assert ("ordinary Python" in text) is scheduled
+    assert "ordinary Python" not in text, "also where a scheduler has put a function in its place"
     assert "Adam.step, which is not looked into" not in text
 
 

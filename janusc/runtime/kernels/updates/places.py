@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from janusc import torch_private
 from janusc.runtime import gradients
 from janusc.runtime.compiler.jobs import Job, request
 from janusc.runtime.compiler.program import Program
@@ -36,6 +37,8 @@ class EarlyStep:
             self._fused = weakref.ref(fused)
         if not fused.run(optimizer):
             gradients.step(optimizer)
+        elif "step" in vars(optimizer):  # what a scheduler has put there, by a guard: it counts the calls
+            setattr(optimizer, torch_private.SCHEDULED, True)
 
     def wait(self) -> None:
         """Have the kernel made that fits the optimizer as it is."""
