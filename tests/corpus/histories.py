@@ -115,3 +115,61 @@ def history_that_comes_in():
             return str(error)[:60]
 
     return step, [chained, used_up], parameters_of(cell)
+
+
+@program()
+def what_stands_before_a_backward_pass():
+    """A loss that is looked at before it is differentiated, and gradients that are dropped, or read, in between."""
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    class Log:
+        total, most = 0.0, 1e9
+
+    def step(x):
+        before = torch.zeros(2, 3) if model.weight.grad is None else model.weight.grad
+        out = model(x)
+        loss = out.square().mean()
+        Log.total += loss.item()
+        norm = before.norm() + before.view(-1).sum()
+        if not torch.isfinite(loss) or loss > Log.most:
+            raise ValueError("too large")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return norm, (out > 0).sum().item()
+
+    def too_large(f):
+        Log.most = -1.0
+        try:
+            f(torch.randn(4, 3))
+        except ValueError as error:
+            return str(error), model.weight.grad.clone()
+        finally:
+            Log.most = 1e9
+
+    def not_finite(f):
+        try:
+            f(torch.full((4, 3), float("nan")))
+        except ValueError as error:
+            return str(error)
+
+    calls = [(torch.randn(4, 3),) for _ in range(5)]
+    return step, [*calls, too_large, not_finite, *calls, too_large], parameters_of(model), Log
+
+
+@program()
+def gradients_that_are_kept():
+    """Each backward pass adds to gradients, which are read before and after it."""
+    model = nn.Linear(3, 2)
+    held = torch.zeros(2, 3)
+    model.weight.grad = held
+
+    def step(x):
+        loss = model(x).square().mean()
+        before = held.sum() * 2
+        least = loss * 0.5
+        loss.backward()
+        return before, held.sum(), least.detach(), loss.item()
+
+    return step, [(torch.randn(4, 3),) for _ in range(6)], parameters_of(model)

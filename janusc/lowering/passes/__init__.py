@@ -15,5 +15,6 @@ Files in reading order:
     hoist_asserts   asserts before what would have to be undone, cheap guards first
     dead_code       what nobody uses goes
     prune_saves     undo copies that no failure can need go
+    early_gradients a backward pass right behind its loss
     truths          comparisons that only decide need no tensor
 """

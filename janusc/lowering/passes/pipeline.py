@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from janusc.lowering.ir import Chain, Segment
 from janusc.lowering.passes.constants import constants
 from janusc.lowering.passes.dead_code import dead_code
+from janusc.lowering.passes.early_gradients import early_gradients
 from janusc.lowering.passes.folding import folding
 from janusc.lowering.passes.hoist_asserts import hoist_asserts
 from janusc.lowering.passes.implied_asserts import implied_asserts
@@ -46,6 +47,7 @@ PIPELINE = (
     Pass("hoist_asserts", hoist_asserts, "an assert that fails before a write has nothing to undo"),
     Pass("dead_code", dead_code, "after merging and folding, which leave unused nodes behind"),
     Pass("prune_saves", prune_saves, "fewer nodes that may fail are left, so fewer copies to keep"),
+    Pass("early_gradients", early_gradients, "after the asserts, which would move above it, and the saves they need"),
     Pass("truths", truths, "last: the others know comparisons as operators"),
 )
 
