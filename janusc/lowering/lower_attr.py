@@ -95,7 +95,7 @@ def symbolic_attribute(lo: Lowering, owner: Sym, name: str) -> Any:
             return MethodV(owner, name)
         if owner.pytype is deque and name == "maxlen":
             return emit(lo, ops.READ_ATTR, name, (owner.value,), UNKNOWN)
-    if isinstance(owner.sample, tuple) and hasattr(type(owner.sample), "_fields") or _is_struct(owner.sample):
+    if isinstance(owner.sample, tuple) and hasattr(type(owner.sample), "_fields") or is_struct(owner.sample):
         sample = getattr(owner.sample, name, UNKNOWN)  # results such as (values, indices)
         return emit(lo, ops.ATTRIBUTE, name, (owner.value,), sample, fresh=owner.fresh)
     if has_kinds(lo, owner) or (owner.pytype is None and classes_met(lo)):
@@ -115,7 +115,8 @@ def _getter(lo: Lowering, name: str) -> Callable[[Any], Any]:
     return lambda one: get_attribute(lo, one, name)
 
 
-def _is_struct(sample: Any) -> bool:
+def is_struct(sample: Any) -> bool:
+    """Whether this is what a function of torch's returns that gives several tensors, by name."""
     return isinstance(sample, tuple) and type(sample).__module__.startswith("torch.return_types")
 
 

@@ -25,8 +25,9 @@ from janusc.lowering.abstract import (
 from janusc.lowering.containers import KINDS, MAPPINGS
 from janusc.lowering.examples import derive
 from janusc.lowering.inert import compares_inertly, is_inert
-from janusc.lowering.ir import Op
+from janusc.lowering.ir import Const, Op
 from janusc.lowering.keys import check_key
+from janusc.lowering.lower_attr import is_struct
 from janusc.lowering.lower_state import note_read, read
 from janusc.lowering.lowering import Lowering, expression
 from janusc.lowering.operands import (
@@ -277,9 +278,20 @@ def get_item(lo: Lowering, owner: Any, key: Any) -> Any:
             return item_or_missing(lo, owner, key)
         if owner.pytype in (list, dict, *KINDS):
             return derive(lo, runtime_item(lo, owner, key), operator.getitem, owner, key)
+        if isinstance(key, Known) and type(key.value) is int and is_struct(owner.sample):
+            return struct_item(lo, owner, key.value)
         check_index(lo, owner, key)
         return computed(lo, "getitem", owner, key)
     raise lo.refuse(codes.SUBSCRIPT, f"a subscript of a {type(owner).__name__}")
+
+
+def struct_item(lo: Lowering, owner: Sym, index: int) -> Sym:
+    """One of several results of a torch function."""
+    try:
+        sample = owner.sample[index]
+    except IndexError as error:
+        raise lo.refuse(codes.RAISES, f"IndexError: {error}") from None
+    return emit(lo, ops.OPERATOR, "getitem", (owner.value, Const(index)), sample, fresh=owner.fresh)
 
 
 def check_index(lo: Lowering, owner: Any, key: Any) -> None:
