@@ -15,9 +15,9 @@ import torch
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, IterableV, Known, ListV, Live, Sym, TupleV
-from janusc.lowering.builder import METADATA
+from janusc.lowering.builder import METADATA, Region
 from janusc.lowering.effects import ENDINGS
-from janusc.lowering.ir import Arg, Const, Node, Ref, Tup, Value
+from janusc.lowering.ir import Const, Graph, Node, Ref, Tup, Value, walk
 from janusc.lowering.iterate import item_sample, static_items
 from janusc.lowering.lowering import Lowering, Unconvertible
 from janusc.lowering.mutation import check_layers
@@ -129,16 +129,17 @@ def _may_require(sample: torch.Tensor) -> bool:
     return sample.is_floating_point() or sample.is_complex()
 
 
-def check_sources(lo: Lowering, outputs: tuple[Arg, ...]) -> None:
+def check_sources(lo: Lowering) -> None:
     """What comes into a segment that differentiates: leaves without hooks, and nothing that hands out tensors later."""
     if not lo.differentiates:
         return
     (region,) = lo.builder.regions
-    needed = lo.builder.free_values(region, outputs)
+    before = Region(region.params, _until_differentiated(region.nodes))
+    needed = lo.builder.free_values(before, ())
     tensors = [v for v in needed if isinstance(v.type, TensorType)]
     plain = {n.outputs[0] for n in lo.builder.guards if _gives_plain(n)}
     others = {v for v in needed if not isinstance(v.type, (TensorType, HostType))} - plain
-    reading = (n for n in region.nodes if n.op.name not in _WITHOUT_READING)
+    reading = (n for n in before.nodes if n.op.name not in _WITHOUT_READING)
     containers = _containers(lo)
     if any(not others.isdisjoint(v for v in n.inputs if not (v in containers and _takes_sizes(n))) for n in reading):
         raise refuse(lo, "a gradient is taken where tensors are read from objects at run time")
@@ -152,6 +153,15 @@ def check_sources(lo: Lowering, outputs: tuple[Arg, ...]) -> None:
     for index, node in enumerate(region.nodes):
         if node.op is ops.BACKWARD:
             region.nodes[index] = replace(node, args=(node.args[0], Tup(tuple(tensors))))
+
+
+def _until_differentiated(nodes: list[Node]) -> list[Node]:
+    """The nodes that a gradient may come from: none that stands behind the last backward pass."""
+    inside = Graph((), tuple(nodes), ())
+    if any(node.op is ops.TORCH_WRITE and node.target == "torch.autograd.grad" for node in walk(inside)):
+        return nodes
+    last = max((index for index, node in enumerate(nodes) if node.op is ops.BACKWARD), default=len(nodes))
+    return nodes[: last + 1]
 
 
 def _gives_plain(node: Node) -> bool:

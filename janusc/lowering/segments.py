@@ -284,7 +284,7 @@ class Walk:
             value = arg(lo, result)
         else:
             value = escape(lo, result)
-        self.commit((value,))
+        self.commit()
         guards, body = lo.builder.finish((value,))
         return self.add_segment(Segment(self.live_ins, guards, body, (), True, self.resume()))
 
@@ -294,12 +294,12 @@ class Walk:
         if self.close_segment(later):
             self.begin_after(After(self.held(), later, frozenset(), (statement,)))
 
-    def commit(self, outputs: tuple[Arg, ...]) -> None:
+    def commit(self) -> None:
         """The end of the body; where it can't be made, the statements of the segment run as they are."""
         try:
             lower_state.commit(self.lo)
             put_last(self.lo)
-            check_sources(self.lo, outputs)
+            check_sources(self.lo)
         except Unconvertible as error:
             error.culprits = error.culprits or list(self.segment_statements)
             raise
@@ -430,7 +430,7 @@ class Walk:
         given_up = self.given_up() - needed
         values: tuple[Arg, ...] = tuple(self.exported(name) for name in live) + (Const(None),) * len(given_up)
         live += sorted(given_up)
-        self.commit(values)
+        self.commit()
         guards, body = lo.builder.finish(values)
         lo.node = None
         return self.add_segment(Segment(self.live_ins, guards, body, tuple(live), False, self.resume()))

@@ -453,3 +453,26 @@ def hooks_that_warn_of_a_line_further_out():
         return result
 
     return step, [*batches(5), with_hook_of_the_optimizer, *batches(1)], parameters_of(model)
+
+
+@program()
+def counted_behind_a_backward_pass():
+    """What objects hold is read behind a backward pass: that has no say in where it leads."""
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    counts, held = [0], [torch.zeros(())]
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = functional.mse_loss(model(x), y)
+        loss.backward()
+        counts[0] += 1
+        held[counts[0] % len(held)] = loss.detach() + held[0]
+        optimizer.step()
+        return loss.item(), counts[0]
+
+    def more(f):
+        held.append(torch.ones((), requires_grad=True) * 2)
+        return f(*batches(1)[0])
+
+    return step, [*batches(5), more, *batches(3)], parameters_of(model), counts, held
