@@ -37,6 +37,7 @@ properties: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python bench/overhead.py
 	$(BIN)/python bench/dynamic.py
+	$(BIN)/python bench/step.py
 	$(BIN)/python bench/misses.py
 	$(BIN)/python bench/optimizers.py
 

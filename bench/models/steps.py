@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -75,9 +75,11 @@ def register(name: str, required: float | None, maker: Callable[[Decorator, Deco
 
 
 def make(name: str, decorate_step: Decorator = as_it_is, decorate_model: Decorator = as_it_is) -> Training:
-    """A fresh training, seeded."""
+    """A fresh training, seeded, in the default dtype."""
     torch.manual_seed(0)
-    return STEPS[name].make(decorate_step, decorate_model)
+    training, dtype = STEPS[name].make(decorate_step, decorate_model), torch.get_default_dtype()
+    inputs = [tuple(t.to(dtype) if t.is_floating_point() else t for t in given) for given in training.inputs]
+    return replace(training, inputs=inputs)
 
 
 for _name in FILES:

@@ -1,0 +1,212 @@
+"""What ``bench/step.py`` measures in processes of their own. Prints JSON.
+
+    python bench/step_probe.py cold STEP CONTESTANT SECONDS      the first steps, and those until it is at full speed
+    python bench/step_probe.py steady STEP THREADS SECONDS [CONTESTANT ...]      some, or all, after that, in turns
+    python bench/step_probe.py equal STEP                        losses and state beside eager's
+
+Each contestant draws from random numbers of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from statistics import median
+from typing import Any
+
+import torch
+from models import steps
+
+import janusc as janus
+from janusc.options import BACKENDS
+
+FIRST = 100  # steps that a cold start is compared over
+EXACT, CLOSE, RELATIVE = 200, 50, 1e-4
+MODEL, STEP = "model compiled", "step compiled"
+
+Decorators = tuple[steps.Decorator, steps.Decorator]
+
+
+def contestants() -> dict[str, Decorators]:
+    """Those that are measured: how the step is decorated, and how the model is."""
+    found: dict[str, Decorators] = {
+        "eager": (steps.as_it_is, steps.as_it_is),
+        MODEL: (steps.as_it_is, torch.compile),
+        STEP: (torch.compile, steps.as_it_is),
+    }
+    for backend in sorted(BACKENDS):
+        found[backend] = janus.compile(backend=backend), steps.as_it_is
+    return found
+
+
+class Contestant:
+    """One training, its random numbers, and the seconds that its steps took."""
+
+    def __init__(self, step: str, decorators: Decorators) -> None:
+        self.training = steps.make(step, *decorators)
+        self.seconds: list[float] = []
+        self.results: list[Any] = []
+        self._random = torch.get_rng_state()
+
+    def run(self) -> Any:
+        """The next step; what it returns."""
+        torch.set_rng_state(self._random)
+        number = len(self.seconds)
+        start = time.perf_counter()
+        result = self.training.call(number)
+        self.seconds.append(time.perf_counter() - start)
+        self._random = torch.get_rng_state()
+        self.results.append(result)
+        return result
+
+    def stats(self) -> janus.Stats | None:
+        """The counters of janusc; None of another contestant."""
+        try:
+            return janus.stats(self.training.step)
+        except TypeError:
+            return None
+
+    def settle(self, limit: float) -> None:
+        """Run until all is compiled that will be, or for so many seconds."""
+        end = time.perf_counter() + limit
+        for _ in range(5):
+            self.run()
+        while self.stats() is not None and self.stats().graph_calls < FIRST and time.perf_counter() < end:
+            self.run()
+        if self.stats() is not None:
+            janus.wait(self.training.step)
+            for _ in range(FIRST):
+                self.run()
+
+
+def cold(step: str, contestant: str, seconds: float) -> dict[str, Any]:
+    """The first steps of a process: what each took, when one ran in a graph, and from when on they were fast."""
+    torch.manual_seed(0)
+    eager = Contestant(step, contestants()["eager"])  # what torch loads when it is first used is no part of this
+    for _ in range(5):
+        eager.run()
+    runner, start, in_graph = Contestant(step, contestants()[contestant]), time.perf_counter(), None
+    ends: list[float] = []
+    while len(ends) < 2 * FIRST or time.perf_counter() - start < seconds:
+        runner.run()
+        ends.append(time.perf_counter() - start)
+        stats = runner.stats() if in_graph is None else None
+        in_graph = ends[-2 if len(ends) > 1 else -1] if stats is not None and stats.graph_calls else in_graph
+    stats = runner.stats()
+    full = median(runner.seconds[-FIRST:])
+    until = _full_speed(runner.seconds, full)
+    return {
+        "first": sum(runner.seconds[:FIRST]),
+        "compile": max(0.0, sum(runner.seconds[:5]) - 5 * full),
+        "conversion": None if stats is None else stats.conversion_seconds,
+        "in_graph": in_graph,
+        "full": ends[until],
+        "until": (ends[until] - (ends[0] - runner.seconds[0])) / (until + 1),
+        "step": full,
+    }
+
+
+def _full_speed(taken: Sequence[float], full: float, window: int = 20) -> int:
+    """The first step behind which none waits for long, and most take at most a tenth longer than the last ones."""
+    for number in range(len(taken) - window):
+        later = taken[number + 1 : number + 1 + window]
+        if median(later) <= 1.1 * full and sum(later) <= 2 * window * full:
+            return number
+    return len(taken) - 1
+
+
+def steady(step: str, seconds: float, names: Sequence[str]) -> dict[str, dict[str, float | str]]:
+    """Of each contestant: ``seconds`` of a step, the median of calls in turns, and the share of them ``in_graphs``.
+
+    ``error``: what went wrong, of one that can't.
+    """
+    found: dict[str, dict[str, float | str]] = {}
+    running: dict[str, Contestant] = {}
+    for name, decorators in contestants().items():
+        if names and name not in names:
+            continue
+        torch.manual_seed(0)
+        runner = Contestant(step, decorators)
+        try:
+            runner.settle(limit=20)
+        except Exception as error:  # of torch.compile: what it can't do is a result
+            found[name] = {"error": type(error).__name__}
+            continue
+        running[name] = runner
+        runner.seconds, runner.results = [], []
+    before = {name: runner.stats() for name, runner in running.items()}
+    order = list(running.values())
+    end, turn = time.perf_counter() + seconds, 0
+    while time.perf_counter() < end or turn < 10:
+        for runner in (order[(turn + k) % len(order)] for k in range(len(order))):
+            runner.run()
+        turn += 1
+    for name, runner in running.items():
+        was, now = before[name], runner.stats()
+        share = 0 if was is None or now is None else (now.graph_calls - was.graph_calls) / len(runner.seconds)
+        found[name] = {"seconds": median(runner.seconds), "in_graphs": share}
+    return found
+
+
+def equal(step: str) -> dict[str, float]:
+    """How far the losses of each backend are from eager's at most, relative to them; nan where ``aten`` is not equal.
+
+    On ``aten`` that is also asked of all that is trained. By the name of a dtype: how far single gradients are, by
+    kernels.
+    """
+    found = {}
+    for backend in sorted(BACKENDS):
+        count = EXACT if backend == "aten" else CLOSE
+        torch.manual_seed(0)
+        eager = Contestant(step, contestants()["eager"])
+        ours = Contestant(step, (janus.compile(backend=backend, warmup=3), steps.as_it_is))
+        for number in range(count):
+            eager.run(), ours.run()
+            if number in (5, 10):
+                janus.wait(ours.training.step)
+        off = max(map(_distance, eager.results, ours.results))
+        pairs = zip(eager.training.state(), ours.training.state(), strict=True)
+        same = backend != "aten" or all(torch.equal(a, b) for a, b in pairs)
+        found[backend] = off if same else float("nan")
+    for dtype in (torch.float32, torch.float64):
+        torch.set_default_dtype(dtype)
+        found[str(dtype).removeprefix("torch.")] = max(_gradient_distances(step))
+    return found
+
+
+def _gradient_distances(step: str, backend: str = "inductor", warmup: int = 3) -> Iterator[float]:
+    """How far the gradients of the first step by kernels are from eager's: up to there, all is equal bit for bit."""
+    eager = Contestant(step, contestants()["eager"])
+    ours = Contestant(step, (janus.compile(backend=backend, warmup=warmup), steps.as_it_is))
+    for _ in range(warmup + 1):
+        eager.run(), ours.run()
+    for one, other in zip(eager.training.models, ours.training.models, strict=True):
+        for p, q in zip(one.parameters(), other.parameters(), strict=True):
+            if p.grad is not None and q.grad is not None:
+                yield (torch.linalg.vector_norm(p.grad - q.grad) / torch.linalg.vector_norm(p.grad)).item()
+
+
+def _distance(expected: Any, found: Any) -> float:
+    """The relative distance of two losses, or of the farthest of several."""
+    if isinstance(expected, tuple):
+        return max(map(_distance, expected, found))
+    return abs(found - expected) / abs(expected) if found != expected else 0.0
+
+
+def main(what: str, step: str, *rest: str) -> None:
+    """Measure one thing."""
+    torch.set_num_threads(1)
+    if what == "steady":
+        torch.set_num_threads(int(rest[0]))
+    measures: dict[str, Callable[[], Any]] = {
+        "cold": lambda: cold(step, rest[0], float(rest[1])),
+        "steady": lambda: steady(step, float(rest[1]), rest[2:]),
+        "equal": lambda: equal(step),
+    }
+    print(json.dumps(measures[what]()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
