@@ -332,8 +332,15 @@ def compile_kernels(graph: torch.fx.GraphModule) -> Callable[[list[torch.Tensor]
     return kernels
 
 
-KERNEL_OPTIONS = {"compile_threads": 1, "size_asserts": False, "fallback_random": True}
-"""Of the kernel compiler: no processes of its own, no checks that the guards have made, torch's own random numbers."""
+KERNEL_OPTIONS = {
+    "compile_threads": 1,
+    "size_asserts": False,
+    "fallback_random": True,
+    "cpp.min_chunk_size": 2**14,
+}
+"""Of the kernel compiler: no processes of its own, no checks that the guards have made, torch's own random numbers, and
+threads where there is work for them: on a busy machine some thousand elements wait milliseconds for the last of them.
+"""
 
 
 def prepare_compiler(folder: str, headers: str) -> None:
