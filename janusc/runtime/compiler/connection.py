@@ -59,6 +59,7 @@ class Connection:
         finally:
             theirs.close()
         self._socket.setblocking(False)
+        self._identity = _identity(self._socket)
         self._events = select.poll()
         self._events.register(self._socket, select.POLLIN)
 
@@ -71,6 +72,8 @@ class Connection:
 
         A message is taken away when it has been handled: an interrupt in between has it handled twice, never lost.
         """
+        if not self._is_open():
+            return False
         while self._events.poll(0):
             try:
                 message = self._socket.recv(LONGEST_MESSAGE, socket.MSG_PEEK)
@@ -96,13 +99,30 @@ class Connection:
 
     def forget(self) -> None:
         """Close this process's end, as in a forked child, whose parent goes on with it."""
-        self._socket.close()
+        if self._is_open():
+            self._socket.close()
+        else:
+            self._socket.detach()
 
     def end(self) -> None:
-        """End the process, and whatever it has started, at once."""
-        with contextlib.suppress(OSError):
-            os.killpg(self._group, signal.SIGKILL)
+        """End the process, and whatever it has started, at once; the number of one that is gone may be another's."""
+        gone = any(event & select.POLLHUP for _, event in self._events.poll(0))
+        if self._is_open() and not gone:
+            with contextlib.suppress(OSError):
+                os.killpg(self._group, signal.SIGKILL)
         self.forget()
+
+    def _is_open(self) -> bool:
+        """Whether the descriptor is still that of the socket: a program may close all that it doesn't know of."""
+        return _identity(self._socket) == self._identity
+
+
+def _identity(end: socket.socket) -> tuple[int, int] | None:
+    try:
+        found = os.fstat(end.fileno())
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _start(theirs: socket.socket) -> int:

@@ -199,7 +199,6 @@ class _Queue:
             if not self._connection.read(self._hear):
                 self._bury("ended")
             elif now - self._since > self._patience():
-                self._connection.end()
                 self._bury("took too long")
         while self._waiting and self._waiting[0].done:
             self._waiting.popleft()
@@ -257,6 +256,8 @@ class _Queue:
     def _bury(self, how: str) -> None:
         """The compiler process is gone: by itself after long silence, or it was killed."""
         job, was_ready = self._asked, self._is_ready
+        if self._connection is not None:
+            self._connection.end()
         if job is not None and self._has_begun:
             job.fail(f"the compiler process {how} in the middle")
             self._asked = None

@@ -23,10 +23,9 @@ def use(patch):
     patch.setattr(jobs, "_queue", jobs._Queue())
 
 
-def write_entry(folder, key, value, damaged=False):
+def write_entry(folder, key, source, damaged=False):
     path = os.path.join(folder, key)
     os.makedirs(path, exist_ok=True)
-    source = KERNEL.format(value)
     with open(os.path.join(path, "kernel.py"), "w") as file:
         file.write(source + "#" * damaged)
     with open(os.path.join(path, "entry.json"), "w") as file:
@@ -70,7 +69,8 @@ def main():
         if word == "later":
             time.sleep(0.4)
         folder = request["folders"][0]
-        write_entry(folder, request["key"], value, damaged=word == "damaged")
+        source = value if word == "source" else KERNEL.format(value)
+        write_entry(folder, request["key"], source, damaged=word == "damaged")
         say(job=request["job"], folder=folder)
 
 

@@ -124,6 +124,33 @@ def test_an_entry_that_can_not_be_loaded_is_a_failure():
     assert outcome(ask("damaged 1")) == "the kernel could not be loaded: its file is damaged"
 
 
+def test_an_entry_of_another_machine_is_removed(cache):
+    job = ask("source raise OSError('invalid ELF header')")
+    assert outcome(job) == "the kernel could not be loaded: OSError: invalid ELF header"
+    assert entries.count(str(cache / folders.KERNELS)) == 0
+
+
+def test_what_can_not_be_loaded_is_made_again(cache):
+    job = ask("ok 1")
+    outcome(job)
+    key = job.key
+    del job
+    stand_in.write_entry(str(cache / folders.KERNELS), key, "raise OSError")
+    job = ask("ok 1")
+    assert not job.done and outcome(job) == "1"
+
+
+def test_a_program_may_close_what_it_does_not_know_of(tmp_path):
+    job = ask("later 1")
+    assert within(SECONDS, lambda: jobs._queue._has_begun or job.kernel)
+    descriptor = jobs._queue._connection._socket.fileno()
+    with open(tmp_path / "mine", "w") as file:
+        os.dup2(file.fileno(), descriptor)
+    assert job.wait(SECONDS)
+    os.write(descriptor, b"still mine")
+    os.close(descriptor)
+
+
 def test_a_compiler_process_that_dies_fails_its_job_only():
     dead, other = ask("dies"), ask("ok 2")
     assert outcome(dead) == "the compiler process ended in the middle"
@@ -251,6 +278,7 @@ def test_a_forked_child_has_a_compiler_process_of_its_own():
         own = jobs._queue._connection
         is_own = own is None or own._group != group
         jobs.shut_down()
+        folders.private.remove()
         return found == ("1", "2") and is_own and os.getpid() != number
 
     assert processes.in_child(work)
