@@ -133,6 +133,7 @@ def _start(theirs: socket.socket) -> int:
         os.path.dirname(os.path.dirname(os.path.abspath(module.__file__ or ""))) for module in (torch, torch_private)
     ]
     own = private.path
+    roots += [path for path in sys.path if "-packages" in path]  # such as the user's own
     arguments = [str(theirs.fileno()), str(os.getpid()), own, headers_folder(), ":".join(dict.fromkeys(roots))]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_LEFT_OUT)}
     shell = subprocess.Popen(
