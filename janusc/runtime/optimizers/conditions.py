@@ -13,6 +13,7 @@ from janusc import torch_private
 _OPTIONS = ("foreach", "fused", "capturable", "differentiable")
 _CHANGING = frozenset({*torch_private.STEP_PARTS, "grad_scale", "found_inf"})
 """Attributes that lead a step elsewhere where an optimizer has them itself."""
+_BEFORE, _BEHIND = torch_private.OWN_STEP_HOOKS
 
 
 def is_unseen() -> bool:
@@ -31,7 +32,7 @@ def has_plain_step(optimizer: Any) -> bool:
     state = vars(optimizer)
     if any(torch_private.STEP_HOOKS) or not _CHANGING.isdisjoint(state):
         return False
-    if any(state.get(name, True) for name in torch_private.OWN_STEP_HOOKS):
+    if state.get(_BEFORE, True) or state.get(_BEHIND, True):
         return False
     return state["defaults"].get("differentiable") is False and type(state["param_groups"]) is list
 

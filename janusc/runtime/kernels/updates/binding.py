@@ -61,8 +61,7 @@ class Binding:
         self._set_rows(survey.groups)
         self.proven: dict[tuple[int, ...], Sequence[Any]] = {}
         self.read = _reader(survey.readers)
-        self.given: Sequence[Any] = ()  # kept, so that their identities are not those of others
-        self.identities: list[int] = []
+        self.given: Sequence[Any] = (object(),)  # the options that were taken: none of them yet
         self.options: list[Mapping[str, Any]] = []
         self.fixed: list[float] | None = None
         self.written: list[float] = []
@@ -137,7 +136,7 @@ class Binding:
         cells = self._cells(tensors)
         groups = optimizer.param_groups
         given = self.read(groups)
-        if cells is None or (list(map(id, given)) != self.identities and not self._take(groups, given)):
+        if cells is None or (not all(map(operator.is_, given, self.given)) and not self._take(groups, given)):
             return False
         computed = self._counted(cells) if cells else self.fixed
         if computed is None:
@@ -170,7 +169,7 @@ class Binding:
         if any(rule.form(groups[group]) != parts[leader].form for leader, group in self.rows):
             return False
         self.options = [{name: group[name] for name in rule.options} for group in groups]
-        self.given, self.identities = given, list(map(id, given))
+        self.given = given
         self.fixed = None if rule.is_counted else self._numbers([0.0] * len(self.rows))
         return True
 
