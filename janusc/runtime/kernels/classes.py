@@ -32,15 +32,15 @@ class InputClass:
         self.positions = positions
         """Of the tensors among the inputs."""
         self._check = check
-        self._literals = [(i, type(x), x, repr(x)) for i, x in enumerate(inputs) if i not in positions]
+        self._literals = [(i, x, repr(x)) for i, x in enumerate(inputs) if i not in positions]
         self._ambient = ambient()
 
     def takes(self, inputs: Sequence[Any]) -> bool:
         """Whether inputs are of this class, at this moment."""
         if self._literals:
-            for index, kind, value, text in self._literals:
+            for index, value, text in self._literals:
                 given = inputs[index]
-                if type(given) is not kind or given != value or kind is float and repr(given) != text:
+                if given is not value and (type(given) is not type(value) or repr(given) != text):
                     return False
             inputs = [inputs[i] for i in self.positions]
         return self._check(*inputs) and self._ambient == ambient()
@@ -60,6 +60,8 @@ def class_of(inputs: Sequence[Any]) -> InputClass | None:
 
 def is_literal(value: Any) -> bool:
     """Whether a value is one whose text makes an equal one."""
+    if type(value) is tuple:
+        return all(map(is_literal, value))
     return type(value) in LITERALS and (type(value) not in (float, complex) or value - value == 0)
 
 
