@@ -337,9 +337,11 @@ KERNEL_OPTIONS = {
     "size_asserts": False,
     "fallback_random": True,
     "cpp.min_chunk_size": 2**14,
+    "layout_optimization": False,
 }
 """Of the kernel compiler: no processes of its own, no checks that the guards have made, torch's own random numbers, and
 threads where there is work for them: on a busy machine some thousand elements wait milliseconds for the last of them.
+Images keep their layout: with another, gradients of the last layers of a residual network came out wrong by a tenth.
 """
 
 

@@ -58,10 +58,15 @@ def class_of(inputs: Sequence[Any]) -> InputClass | None:
     return None if check is None else InputClass(inputs, check, positions)
 
 
+_OF_TORCH = (torch.device, torch.dtype)
+
+
 def is_literal(value: Any) -> bool:
-    """Whether a value is one whose text makes an equal one."""
+    """Whether a value is one whose text makes an equal one, where torch and its device are known by name."""
     if type(value) is tuple:
         return all(map(is_literal, value))
+    if type(value) in _OF_TORCH:
+        return True
     return type(value) in LITERALS and (type(value) not in (float, complex) or value - value == 0)
 
 

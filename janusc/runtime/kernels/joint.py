@@ -19,6 +19,7 @@ from janusc.runtime.interpreter import Machine
 from janusc.runtime.kernels.classes import is_literal
 from janusc.runtime.kernels.functional import Unfit, make_functional
 from janusc.runtime.kernels.spent import keeps_tensors, leads_to
+from janusc.types import LITERALS
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ def _outputs_of(outputs: Sequence[Any], facts: Facts) -> list[torch.Tensor]:
     for index, output in enumerate(outputs):
         if isinstance(output, torch.Tensor):
             tensors.append(output.detach())
-        elif is_literal(output) or type(output) is torch.Size:
+        elif type(output) in LITERALS and is_literal(output) or type(output) is torch.Size:
             facts.constants[index] = output
         else:
             raise Unfit("an output is an object")
