@@ -60,12 +60,10 @@ class Connection:
             theirs.close()
         self._socket.setblocking(False)
         self._identity = _identity(self._socket)
-        self._events = select.poll()
-        self._events.register(self._socket, select.POLLIN)
 
     def wait(self, seconds: float) -> None:
         """Wait until something was said, but no longer than that."""
-        self._events.poll(seconds * 1000)
+        self._event(seconds)
 
     def read(self, handle: Handler) -> bool:
         """Hand over each message that is there; whether the process is still there.
@@ -74,7 +72,7 @@ class Connection:
         """
         if not self._is_open():
             return False
-        while self._events.poll(0):
+        while self._event(0):
             try:
                 message = self._socket.recv(LONGEST_MESSAGE, socket.MSG_PEEK)
                 if not message:
@@ -106,11 +104,17 @@ class Connection:
 
     def end(self) -> None:
         """End the process, and whatever it has started, at once; the number of one that is gone may be another's."""
-        gone = any(event & select.POLLHUP for _, event in self._events.poll(0))
-        if self._is_open() and not gone:
+        if self._is_open() and not self._event(0) & select.POLLHUP:
             with contextlib.suppress(OSError):
                 os.killpg(self._group, signal.SIGKILL)
         self.forget()
+
+    def _event(self, seconds: float) -> int:
+        """What there is at the socket, as of ``select.poll``; several threads may ask, and signal handlers."""
+        events = select.poll()
+        with contextlib.suppress(ValueError):  # closed meanwhile
+            events.register(self._socket, select.POLLIN)
+        return sum(event for _, event in events.poll(seconds * 1000))
 
     def _is_open(self) -> bool:
         """Whether the descriptor is still that of the socket: a program may close all that it doesn't know of."""

@@ -67,7 +67,8 @@ def _watch(connection: socket.socket, parent: int, private: str, requests: queue
     with contextlib.suppress(OSError):
         events = select.poll()
         events.register(connection, select.POLLIN)
-        events.register(os.pidfd_open(parent), select.POLLIN)
+        with contextlib.suppress(OSError):  # where that is forbidden, the socket must do
+            events.register(os.pidfd_open(parent), select.POLLIN)
         while [fd for fd, _ in events.poll()] == [connection.fileno()]:
             message, descriptors, *_ = socket.recv_fds(connection, LONGEST_MESSAGE, 1)
             if not message:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -259,6 +260,25 @@ def test_an_interrupt_ends_the_waiting_and_nothing_else():
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert outcome(job) == "1"
+
+
+def test_many_threads_ask_at_the_same_time():
+    found = []
+
+    def work(number):
+        for step in range(10):
+            value = (number * 7 + step * 3) % 20
+            job = jobs.request(Program(f"ok {value}", ()), is_urgent=step % 5 == 0)
+            while step % 3 and job.kernel is None:
+                time.sleep(0.001)
+            found.append(outcome(job) == str(value))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 60
 
 
 def test_a_call_in_the_middle_of_another_gives_up():
