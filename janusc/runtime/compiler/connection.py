@@ -42,6 +42,7 @@ except BaseException as error:
     raise
 worker.main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:5])
 """
+_LONGEST_END = 0.5  # seconds
 _LEFT_OUT = ("TORCH", "_TORCH", "PYTORCH_JIT", "INDUCTOR", "AOT_")  # of the environment: settings of the user's torch
 
 
@@ -107,13 +108,14 @@ class Connection:
         if self._is_open() and not self._event(0) & select.POLLHUP:
             with contextlib.suppress(OSError):
                 os.killpg(self._group, signal.SIGKILL)
+                self._event(_LONGEST_END, 0)  # until it is dead and writes nothing more
         self.forget()
 
-    def _event(self, seconds: float) -> int:
+    def _event(self, seconds: float, kinds: int = select.POLLIN) -> int:
         """What there is at the socket, as of ``select.poll``; several threads may ask, and signal handlers."""
         events = select.poll()
         with contextlib.suppress(ValueError):  # closed meanwhile
-            events.register(self._socket, select.POLLIN)
+            events.register(self._socket, kinds)
         return sum(event for _, event in events.poll(seconds * 1000))
 
     def _is_open(self) -> bool:
