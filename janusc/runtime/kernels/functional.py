@@ -12,7 +12,7 @@ After::
     %c = aten.add(%b, 1)
     %d = aten.mul(%c, 2)
 
-Only for tensors of which there is no view, and whose type and shape the operation keeps.
+Only for tensors of which no view is used behind the write, and whose type and shape the operation keeps.
 """
 
 from __future__ import annotations
@@ -35,14 +35,7 @@ def make_functional(module: torch.fx.GraphModule) -> None:
     writes = {node: _written_by(node) for node in nodes if _is_write(node)}
     if not writes:
         return
-    sharing: defaultdict[int, list[torch.fx.Node]] = defaultdict(list)
-    for node in nodes:
-        if isinstance(node.meta.get("val"), torch.Tensor):
-            sharing[torch_private.storage_key(node.meta["val"])].append(node)
-    for written in set(writes.values()):
-        allowed = {written, *(node for node, base in writes.items() if base is written)}
-        if not allowed.issuperset(sharing[torch_private.storage_key(written.meta["val"])]):
-            raise Unfit("a tensor is written of which there is a view")
+    _check_views(nodes, writes)
     latest = {written: written for written in writes.values()}
     for node in nodes:
         if node.op == "placeholder":
@@ -53,6 +46,21 @@ def make_functional(module: torch.fx.GraphModule) -> None:
             node.target = _out_of_place(node)
             latest[writes[node]] = node
     module.recompile()
+
+
+def _check_views(nodes: list[torch.fx.Node], writes: dict[torch.fx.Node, torch.fx.Node]) -> None:
+    """Nobody looks at what is written by another name: a view that was there before is not used behind the write."""
+    places = {node: place for place, node in enumerate(nodes)}
+    sharing: defaultdict[int, list[torch.fx.Node]] = defaultdict(list)
+    for node in nodes:
+        if isinstance(node.meta.get("val"), torch.Tensor):
+            sharing[torch_private.storage_key(node.meta["val"])].append(node)
+    for write, written in writes.items():
+        for node in sharing[torch_private.storage_key(written.meta["val"])]:
+            if node is written or writes.get(node) is written or places[node] > places[write]:
+                continue
+            if node.op == "placeholder" or any(places[user] > places[write] for user in node.users):
+                raise Unfit("a tensor is written of which there is a view")
 
 
 def _is_write(node: torch.fx.Node) -> bool:
