@@ -61,3 +61,25 @@ def test_a_backward_pass_moves_right_behind_its_loss_and_gradients_are_dropped_b
 )
 def test_what_may_see_gradients_keeps_its_place(text):
     unchanged(early_gradients, text)
+
+
+def test_what_is_detached_is_detached_where_it_is_made():
+    same(
+        in_body(
+            early_gradients,
+            """
+            %4: tensor = torch torch.exp(%0)
+            %5: tensor = torch torch.sin(%4)
+            %6: tensor = method detach(%4)
+            %7: tensor = method detach(%0)
+            return (%5, %6, %7)
+            """,
+        ),
+        """
+        %4: tensor = torch torch.exp(%0)
+        %6: tensor = method detach(%4)
+        %5: tensor = torch torch.sin(%4)
+        %7: tensor = method detach(%0)
+        return (%5, %6, %7)
+        """,
+    )

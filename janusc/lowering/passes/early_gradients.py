@@ -21,6 +21,9 @@ After::
     assert true(%5)
     return (%4)
 
+What is detached is detached where it is made, for the same reason: what is computed with it stands apart from how it
+was made.
+
 Gradients that are dropped keep their contents, so that what works on tensors can't tell when it was. A backward pass
 adds to gradients, which any tensor from outside may be: it moves above what follows from its loss alone.
 """
@@ -45,6 +48,9 @@ def early_gradients(segment: Segment, fuel: Fuel) -> Segment:
     """The segment with what changes gradients as early as it can stand."""
     nodes = list(segment.body.nodes)
     for index, node in enumerate(segment.body.nodes):
+        if node.op.name == "method" and node.target == "detach":
+            _move(nodes, index, _behind_maker(nodes, index), fuel)
+    for index, node in enumerate(list(nodes)):
         if node.op.name == "zero_grad" and node.args[1] == Const(True):
             _move(nodes, index, _first(nodes, index, set()), fuel)
     for index, node in enumerate(list(nodes)):
@@ -69,6 +75,12 @@ def _first(nodes: list[Node], index: int, following: set[int]) -> int:
             break
         index -= 1
     return index
+
+
+def _behind_maker(nodes: list[Node], index: int) -> int:
+    """The place behind what makes the tensor that is detached here: a name for the same memory, at any time."""
+    makers = [at for at in range(index) if not set(nodes[index].inputs).isdisjoint(nodes[at].outputs)]
+    return makers[-1] + 1 if makers else index
 
 
 def _is_unaware(node: Node) -> bool:

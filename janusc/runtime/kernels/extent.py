@@ -42,6 +42,7 @@ def extents(graph: Graph, uses: dict[Value, int]) -> tuple[Block, ...]:
             stop += 1
         first = next((i for i in range(start, stop) if is_tensor_op(nodes[i])), stop)
         ends = stop < len(nodes) and nodes[stop].op.name == "backward"
+        first = _behind_detached(graph, first, stop, uses) if ends else first
         last = stop if ends else next((i for i in range(stop, first, -1) if is_tensor_op(nodes[i - 1])), first)
         if sum(map(is_tensor_op, nodes[first:last])) >= _LEAST:
             block = block_of(graph, first, last, uses)
@@ -49,6 +50,36 @@ def extents(graph: Graph, uses: dict[Value, int]) -> tuple[Block, ...]:
             blocks.append(_with_backward(graph, block, uses))
         start = stop + 1
     return tuple(blocks)
+
+
+def _behind_detached(graph: Graph, first: int, stop: int, uses: dict[Value, int]) -> int:
+    """Where a block begins whose backward pass is not to follow what is detached in it and used later as it is.
+
+    That keeps its history, which a kernel would have to make, and to leave usable.
+    """
+    nodes = graph.nodes
+    made = {v for node in nodes[first:stop] for v in node.outputs if uses.get(v, -1) > stop}
+    begin, followed = first, _followed(graph, first, stop)
+    for index in range(first, stop):
+        node = nodes[index]
+        if node.op.name == "method" and node.target == "detach" and node.args[0] in made - followed:
+            begin = index + 1
+    return next((i for i in range(begin, stop) if is_tensor_op(nodes[i])), stop) if begin > first else first
+
+
+def _followed(graph: Graph, first: int, stop: int) -> set[Value]:
+    """The values that the backward pass at the end of these nodes may lead through."""
+    (loss, *_), makers = graph.nodes[stop].args, {v: n for n in graph.nodes[first:stop] for v in n.outputs}
+    found: set[Value] = set()
+    waiting = [loss] if isinstance(loss, Value) else []
+    while waiting:
+        value = waiting.pop()
+        if value not in found:
+            found.add(value)
+            node = makers.get(value)
+            if node is not None and not (node.op.name == "method" and node.target == "detach"):
+                waiting.extend(node.inputs)
+    return found
 
 
 def _with_backward(graph: Graph, block: Block, uses: dict[Value, int]) -> Block:
