@@ -295,6 +295,7 @@ def trace(
     function that makes such a tensor, by which no memory is used. Operations are decomposed into those that the kernel
     compiler fuses. Whatever the function raises is raised.
     """
+    import torch._inductor.lowering  # decompositions look into it
     from torch._inductor.decomposition import select_decomp_table
     from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx

@@ -227,9 +227,21 @@ def _is_copy(node: Any) -> bool:
     return node.target is torch.ops.aten.clone.default and node.args[0].op == "placeholder"
 
 
+def _draws(node: torch.fx.Node) -> bool:
+    """Whether a node draws random numbers; attention says that it may, and does not without dropout."""
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    schema: Any = getattr(node.target, "_schema", None)
+    for position, argument in enumerate(schema.arguments):
+        if argument.name == "dropout_p":
+            given = node.args[position] if position < len(node.args) else argument.default_value
+            return bool(node.kwargs.get("dropout_p", given) != 0.0)
+    return True
+
+
 def _check(module: torch.fx.GraphModule) -> None:
     """Nothing is drawn; each output has memory of its own, so that to change one in place changes no other."""
-    if any(torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) for node in module.graph.nodes):
+    if any(map(_draws, module.graph.nodes)):
         raise Unfit("it draws random numbers")
     memory = {torch_private.storage_key(n.meta["val"]) for n in module.graph.nodes if n.op == "placeholder"}
     for node in _results_of(module):

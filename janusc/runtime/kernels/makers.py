@@ -63,7 +63,7 @@ class _Asked:
         kernel = self._job.kernel
         if kernel is None:
             if self._job.failure is not None:
-                raise Unfit(self._job.failure)
+                raise Unfit(self._job.failure.removeprefix(f"{Unfit.__name__}: "))
             return None
         return Facts.load(self._job.facts), kernel
 

@@ -201,6 +201,27 @@ def test_what_is_drawn_is_drawn_as_in_eager_mode():
     check(make, [batch(seed=i) for i in range(5)])
 
 
+def test_attention_without_dropout_draws_nothing():
+    torch.manual_seed(0)
+    weight = nn.Parameter(torch.randn(4))
+    rate = [0.0]
+
+    def step(x):
+        loss = functional.scaled_dot_product_attention(x * weight, x, x, dropout_p=rate[0], is_causal=True).sum()
+        loss.backward()
+        return loss.item()
+
+    step = compiled(step, strict=False)
+    x = torch.randn(2, 3, 5, 4)
+    for _ in range(3):
+        step(x)
+    assert len(SEEN) == 1
+    rate[0] = 0.5
+    for _ in range(4):
+        step(x)
+    assert len(SEEN) == 1 and "no kernel: " in str(janus.explain(step))
+
+
 def test_no_gradients_no_history():
     model = network()
 
