@@ -138,6 +138,7 @@ BESIDE = """
 import os, sys
 sys.path[:0] = {paths!r}
 import torch
+torch.set_num_threads(1)  # as here: kernels are made for a number of threads
 from test_compiling import arguments, program_of
 from janusc.runtime.compiler import jobs
 before = dict(os.environ)
