@@ -75,6 +75,15 @@ def watching_modes() -> bool:
     return any(not isinstance(_function_mode_at(i), _DEVICE_CONTEXT) for i in range(count))  # type: ignore[misc]
 
 
+def default_device() -> torch.device | None:
+    """Where factories make tensors in this thread, if that was said."""
+    count = function_modes()
+    if not count or _function_mode_at is None:
+        return None
+    devices = [mode.device for mode in map(_function_mode_at, range(count)) if isinstance(mode, _DEVICE_CONTEXT)]
+    return devices[-1] if devices else None
+
+
 def is_symbolic_tracing() -> bool:
     """Whether ``torch.fx`` or an export traces the calls of this process."""
     if torch.compiler.is_compiling():

@@ -20,6 +20,7 @@ def ambient() -> tuple[Any, ...]:
         torch.get_default_dtype(),
         torch.are_deterministic_algorithms_enabled(),
         torch.get_num_threads(),
+        torch_private.default_device(),
     )
 
 
@@ -51,6 +52,8 @@ def class_of(inputs: Sequence[Any]) -> InputClass | None:
     positions = tuple(i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor))
     tensors = [inputs[i] for i in positions]
     if not tensors or not all(map(_is_plain, tensors)) or torch_private.any_autocast():
+        return None
+    if torch_private.default_device() not in (None, torch.device("cpu")):  # which factories use
         return None
     if not all(is_literal(x) for x in inputs if not isinstance(x, torch.Tensor)):
         return None

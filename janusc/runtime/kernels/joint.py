@@ -17,6 +17,7 @@ from janusc.lowering.ir import Graph, Tup, Value
 from janusc.runtime.compiler.program import Input, NotCarried
 from janusc.runtime.interpreter import Machine
 from janusc.runtime.kernels.classes import is_literal
+from janusc.runtime.kernels.demands import Demands
 from janusc.runtime.kernels.functional import Unfit, make_functional
 from janusc.runtime.kernels.spent import keeps_tensors, leads_to
 from janusc.types import LITERALS
@@ -56,7 +57,8 @@ class Facts:
 
     ``constants``: the outputs that are no tensors, by their index. ``histories``: of each output that has one in eager
     mode, the name of its last node. ``written`` and ``leaves``: where among the inputs is what gets the new contents,
-    and the gradients.
+    and the gradients; ``changes``: how often each of the former was written. ``has_demands``: whether one more result
+    says that all contents are as the operations demand.
     """
 
     outputs: int = 0
@@ -64,20 +66,22 @@ class Facts:
     histories: dict[int, str] = field(default_factory=dict)
     written: tuple[int, ...] = ()
     leaves: tuple[int, ...] = ()
+    changes: tuple[int, ...] = ()
+    has_demands: bool = False
 
     def dump(self) -> tuple[Any, ...]:
         """As a literal, of which ``load`` makes equal facts."""
         constants = {
             i: (type(x) is torch.Size, tuple(x) if type(x) is torch.Size else x) for i, x in self.constants.items()
         }
-        return self.outputs, constants, self.histories, self.written, self.leaves
+        return self.outputs, constants, self.histories, self.written, self.leaves, self.changes, self.has_demands
 
     @staticmethod
     def load(dumped: tuple[Any, ...]) -> Facts:
         """The facts that ``dump`` made a literal of."""
-        outputs, constants, histories, written, leaves = dumped
+        outputs, constants, histories, written, leaves, changes, has_demands = dumped
         made = {i: torch.Size(x) if is_size else x for i, (is_size, x) in constants.items()}
-        return Facts(outputs, made, histories, tuple(written), tuple(leaves))
+        return Facts(outputs, made, histories, tuple(written), tuple(leaves), tuple(changes), has_demands)
 
 
 def split_block(graph: Graph, objects: Mapping[str, Any]) -> BlockGraph:
@@ -124,7 +128,7 @@ def complete(block: BlockGraph, facts: Facts, module: torch.fx.GraphModule) -> N
     """Make the traced graph of a block one of values alone; raises Unfit where it can't be a kernel."""
     make_functional(module)
     facts.outputs = len(block.graph.outputs)
-    facts.written = _drop_unwritten(module, facts.outputs - len(facts.constants), facts.written)
+    _drop_unwritten(module, facts)
     _check(module)
 
 
@@ -136,8 +140,10 @@ def run(block: BlockGraph, sample: Sample, facts: Facts, *tensors: torch.Tensor)
     for position, tensor in zip(sample.positions, tensors):
         values[position] = tensor.clone() if position in written else tensor
     wanted = block.graph.outputs if block.loss is None else (*block.graph.outputs, block.loss)
+    demands = Demands()
     with torch.set_grad_enabled(sample.grad):
-        made = Machine(block.objects).run(replace(block.graph, outputs=wanted), values)
+        with demands:
+            made = Machine(block.objects).run(replace(block.graph, outputs=wanted), values)
         outputs = made[: len(block.graph.outputs)]
         found = _outputs_of(outputs, facts)
         gradients: list[torch.Tensor] = []
@@ -145,8 +151,10 @@ def run(block: BlockGraph, sample: Sample, facts: Facts, *tensors: torch.Tensor)
             facts.histories = _histories(outputs, made[-1])
             leaves = [values[i] for i in sample.leaves]
             gradients, facts.leaves = _differentiate(made[-1], leaves, sample.leaves)
-    facts.written = tuple(written)
-    return [*found, *(values[i] for i in written), *gradients]
+        met = demands.are_met()
+    facts.written, facts.has_demands = tuple(written), bool(met)
+    facts.changes = tuple(values[i]._version for i in written)
+    return [*found, *(values[i] for i in written), *gradients, *met]
 
 
 def _outputs_of(outputs: Sequence[Any], facts: Facts) -> list[torch.Tensor]:
@@ -207,15 +215,15 @@ def _histories(outputs: Sequence[torch.Tensor], loss: torch.Tensor) -> dict[int,
     return histories
 
 
-def _drop_unwritten(module: torch.fx.GraphModule, first: int, written: Sequence[int]) -> tuple[int, ...]:
-    """Take out the new contents of what is as it was, and say what is left; they stand from ``first`` on."""
-    results = _results_of(module)
+def _drop_unwritten(module: torch.fx.GraphModule, facts: Facts) -> None:
+    """Take out the new contents of what is as it was; they stand behind the outputs."""
+    results, first, written = _results_of(module), facts.outputs - len(facts.constants), facts.written
     before, contents, after = results[:first], results[first : first + len(written)], results[first + len(written) :]
-    pairs = [(i, new) for i, new in zip(written, contents) if not _is_copy(new)]
-    module.graph.output_node().args = ([*before, *(new for _, new in pairs), *after],)
+    kept = [new for new in zip(written, facts.changes, contents) if not _is_copy(new[-1])]
+    module.graph.output_node().args = ([*before, *(new for _, _, new in kept), *after],)
     module.graph.eliminate_dead_code()
     module.recompile()
-    return tuple(i for i, _ in pairs)
+    facts.written, facts.changes = tuple(i for i, _, _ in kept), tuple(count for _, count, _ in kept)
 
 
 def _results_of(module: torch.fx.GraphModule) -> list[torch.fx.Node]:

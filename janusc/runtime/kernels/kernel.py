@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.autograd.graph import increment_version
 
 from janusc import torch_private
 from janusc.runtime import gradients
@@ -41,6 +42,8 @@ class Kernel:
         torch.set_grad_enabled(False)
         try:
             results = self._results(inputs)
+            if facts.has_demands and not results.pop():
+                return None
             first = facts.outputs - len(self._constants)
             if undo is not None:
                 self._hand_over(undo, inputs, results[first:])
@@ -63,8 +66,9 @@ class Kernel:
         facts = self._facts
         for index in facts.written:
             save_tensor(undo, inputs[index])
-        for index, contents in zip(facts.written, found):
-            inputs[index].copy_(contents)
+        for index, count, contents in zip(facts.written, facts.changes, found):
+            inputs[index].data.copy_(contents)
+            increment_version([inputs[index]] * count)
         if facts.leaves:
             gradients.hand_over(undo, [inputs[i] for i in facts.leaves], found[len(facts.written) :])
 
