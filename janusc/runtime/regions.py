@@ -112,7 +112,7 @@ def _write_block(writer: Writer, graph: Graph, block: Block) -> bool:
     writer.line(f"if {found} is None:")
     _write_suite(writer, inner, names, _write_one_by_one)
     if site.measures:
-        writer.line(f"    if {name}.running: {name}.stop()")
+        writer.line(f"    if {name}.running: {name}.stop({tuple_text(names) if names else '()'})")
     if names:
         writer.line("else:")
         writer.line(f"    {tuple_text(names)} = {found}")

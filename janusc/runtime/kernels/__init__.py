@@ -18,6 +18,7 @@ Files in reading order:
     carried  a block as text for the compiler process
     makers   who makes a kernel: this process, or the compiler process
     kernel   a kernel as it is called
+    check    a kernel's results beside those of its operations
     site     a block in emitted code: the kernels it has, and the making of one more
     measured  a block that has a kernel when it is called often and the kernel is faster
     updates  the step of an optimizer as one kernel, a chapter of its own

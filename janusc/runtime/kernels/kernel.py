@@ -21,49 +21,62 @@ from janusc.runtime.transaction import UndoLog, save_tensor
 class Kernel:
     """Compiled code for one class of inputs."""
 
-    __slots__ = ("_compiled", "_constants", "_facts", "_wraps", "inputs")
+    __slots__ = ("_compiled", "_constants", "facts", "_wraps", "inputs")
 
     def __init__(self, inputs: InputClass, bare: frozenset[int], facts: Facts, compiled: Compiled) -> None:
-        self.inputs, self._facts, self._compiled = inputs, facts, compiled
+        self.inputs, self.facts, self._compiled = inputs, facts, compiled
         self._wraps = [(index, spent(name)) for index, name in facts.histories.items() if index not in bare]
         self._constants = sorted(facts.constants.items())
+
+    def is_usable(self, inputs: Sequence[Any]) -> bool:
+        """Whether nobody sees or is told of what the operations do, and no memory overlaps that is written."""
+        facts = self.facts
+        if not _is_plain_moment() or facts.written and not _are_apart(inputs, self.inputs.positions, facts.written):
+            return False
+        return not any(torch_private.is_told_of_gradients(inputs[i]) for i in facts.leaves)
+
+    def compute(self, inputs: Sequence[Any]) -> list[Any] | None:
+        """The tensors among the outputs, new contents, gradients: nothing else is done. None where a demand fails.
+
+        Raises Unfit where the compiled code fails.
+        """
+        enabled = torch.is_grad_enabled()
+        torch.set_grad_enabled(False)
+        try:
+            results = list(self._compiled([inputs[i] for i in self.inputs.positions]))
+            return None if self.facts.has_demands and not results.pop() else results
+        except Exception as error:
+            raise failed("its kernel", error) from None
+        finally:
+            torch.set_grad_enabled(enabled)
 
     def run(self, undo: UndoLog | None, inputs: Sequence[Any]) -> Sequence[Any] | None:
         """The outputs, after contents and gradients went where they belong; None, with nothing done, for odd inputs.
 
         Raises Unfit, with nothing done, where the compiled code fails.
         """
-        facts = self._facts
-        if not _is_plain_moment() or facts.written and not _are_apart(inputs, self.inputs.positions, facts.written):
+        if not self.is_usable(inputs):
             return None
-        if any(torch_private.is_told_of_gradients(inputs[i]) for i in facts.leaves):
+        results = self.compute(inputs)
+        if results is None:
             return None
-        enabled = torch.is_grad_enabled()
-        torch.set_grad_enabled(False)
-        try:
-            results = self._results(inputs)
-            if facts.has_demands and not results.pop():
-                return None
-            first = facts.outputs - len(self._constants)
-            if undo is not None:
+        first = self.facts.outputs - len(self._constants)
+        if undo is not None:
+            enabled = torch.is_grad_enabled()
+            torch.set_grad_enabled(False)
+            try:
                 self._hand_over(undo, inputs, results[first:])
-        finally:
-            torch.set_grad_enabled(enabled)
+            finally:
+                torch.set_grad_enabled(enabled)
         del results[first:]
         for index, constant in self._constants:
             results.insert(index, constant)
         for index, wrap in self._wraps:
-            results[index] = wrap((results[index],), inputs[facts.leaves[0]])
+            results[index] = wrap((results[index],), inputs[self.facts.leaves[0]])
         return results
 
-    def _results(self, inputs: Sequence[Any]) -> list[Any]:
-        try:
-            return list(self._compiled([inputs[i] for i in self.inputs.positions]))
-        except Exception as error:
-            raise failed("its kernel", error) from None
-
     def _hand_over(self, undo: UndoLog, inputs: Sequence[Any], found: list[torch.Tensor]) -> None:
-        facts = self._facts
+        facts = self.facts
         for index in facts.written:
             save_tensor(undo, inputs[index])
         for index, count, contents in zip(facts.written, facts.changes, found):

@@ -2,9 +2,10 @@
 
 ::
 
-    met ──often enough──► asked for ──there──► on trial ──faster──► kernel ──much later──► on trial
-                              │                    └─────slower──► operations ──much later──► on trial
-                              └─ can't be made: operations
+    met ──often enough──► asked for ──there──► checked ──right──► on trial ──faster──► kernel
+                              │                   │                   └─────slower──► operations
+                              └─ can't be made    └─ wrong: operations
+                                                        (kernel, operations) ──much later──► on trial
 
 The compiler works in another process: until it is done, the operations run as they stand in the code. In a trial both
 take turns by the Thue-Morse sequence, which is in step with no pattern of inputs, and are timed.
@@ -20,6 +21,7 @@ from typing import Any, Union
 import torch
 
 from janusc.lowering.ir import Graph
+from janusc.runtime.kernels.check import WRONG, Check
 from janusc.runtime.kernels.classes import InputClass, class_of
 from janusc.runtime.kernels.functional import Unfit
 from janusc.runtime.kernels.joint import Sample, sample_of, split_block
@@ -43,6 +45,9 @@ PAIRS = 12
 LATER = 1 << 15
 """Calls after which there is another trial."""
 
+STRIKES = 2
+"""Calls for which a kernel may come to something else than its operations, before it is thrown away."""
+
 STRANGE = 256
 """Calls that no kernel may be made for, in a row, after which a block is not asked any more."""
 
@@ -52,11 +57,26 @@ clock = time.perf_counter
 class _Class:
     """What is known of one class of inputs."""
 
-    __slots__ = ("calls", "failure", "inputs", "kernel", "making", "phase", "ratio", "sample", "seconds", "since")
+    __slots__ = (
+        "calls",
+        "check",
+        "failure",
+        "inputs",
+        "kernel",
+        "making",
+        "phase",
+        "ratio",
+        "sample",
+        "seconds",
+        "since",
+        "strikes",
+    )
 
     def __init__(self, inputs: InputClass, sample: Sample | None) -> None:
         self.inputs, self.sample = inputs, sample
         self.calls, self.since = 0, clock()
+        self.check: Check | None = None  # of a call whose operations run just now
+        self.strikes = 0
         self.phase: Phase = _met
         self.making: Making | None = None
         self.kernel: Kernel | None = None
@@ -111,12 +131,23 @@ class MeasuredSite:
             self.classes += (known,)
             self.give_up(known, error)
 
-    def stop(self) -> None:
-        """The operations were done one by one, and are timed."""
-        known, self.running = self.running, None
-        if known is not None:
-            known.seconds[0].append(clock() - self._started)
+    def stop(self, outputs: Sequence[Any]) -> None:
+        """The operations were done one by one, with these outputs, and are compared or timed."""
+        taken, known = clock() - self._started, self.running
+        self.running = None
+        if known is None:
+            return
+        if known.check is None:
+            known.seconds[0].append(taken)
             _judge(known)
+            return
+        check, known.check = known.check, None
+        if check.passes(outputs):
+            known.phase = _use if torch.are_deterministic_algorithms_enabled() else _try
+        else:
+            known.strikes += 1
+            if known.strikes == STRIKES:
+                self.give_up(known, Unfit(WRONG))
 
     def start(self, known: _Class) -> None:
         """Time the operations that come now."""
@@ -177,8 +208,17 @@ def _asked_for(site: MeasuredSite, known: _Class, undo: UndoLog | None, inputs: 
     if made is None:
         return None
     known.kernel, known.making, known.calls = Kernel(known.inputs, site.bare, *made), None, 0
-    known.phase = _use if torch.are_deterministic_algorithms_enabled() else _try
+    known.phase = _compare
     return known.phase(site, known, undo, inputs)
+
+
+def _compare(site: MeasuredSite, known: _Class, undo: UndoLog | None, inputs: Sequence[Any]) -> None:
+    """Have the operations run, with the kernel's results at hand."""
+    assert known.kernel is not None
+    known.check = None
+    if known.kernel.is_usable(inputs):
+        known.check = Check(known.kernel, inputs)
+        site.start(known)
 
 
 def _try(site: MeasuredSite, known: _Class, undo: UndoLog | None, inputs: Sequence[Any]) -> Sequence[Any] | None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from janusc.lowering.ir import Graph
+from janusc.runtime.kernels.check import WRONG, Check
 from janusc.runtime.kernels.classes import InputClass, class_of
 from janusc.runtime.kernels.functional import Unfit
 from janusc.runtime.kernels.joint import sample_of, split_block
@@ -25,12 +26,13 @@ def _reasons(failures: Sequence[str]) -> list[str]:
 
 
 class EarlySite:
-    """The place of a block that has a kernel from the first call with inputs of a class on."""
+    """The place of a block that has a kernel from the first call with inputs of a class on.
 
-    measures = False
+    In that call its operations run, and the kernel's results are compared with theirs.
+    """
+
+    measures = True
     """Whether ``stop`` is to be called after the operations were done one by one, while there is one ``running``."""
-
-    running = None
 
     def __init__(self, graph: Graph, objects: Mapping[str, Any], bare: frozenset[int], maker: Maker) -> None:
         self.awake = True
@@ -41,19 +43,34 @@ class EarlySite:
         self._block = split_block(graph, objects)
         self._kernels: tuple[Kernel, ...] = ()
         self._unfit: list[InputClass] = []
+        self._unchecked: list[Kernel] = []
+        self.running: tuple[Kernel, Check] | None = None
+        """What is compared with the operations that run just now."""
 
     def __call__(self, undo: UndoLog | None, *inputs: Any) -> Sequence[Any] | None:
         """The outputs by a kernel; None where none takes the inputs, and nothing was done."""
         for kernel in self._kernels:
             if kernel.inputs.takes(inputs):
                 return self._run(kernel, undo, inputs)
+        self.running = None
         if any(known.takes(inputs) for known in self._unfit):
             return None
-        if len(self._kernels) + len(self._unfit) >= MOST:
-            self.awake = bool(self._kernels)
+        made = next((kernel for kernel in self._unchecked if kernel.inputs.takes(inputs)), None)
+        if made is None and len(self._kernels) + len(self._unfit) + len(self._unchecked) >= MOST:
+            self.awake = bool(self._kernels or self._unchecked)
             return None
-        made = self._make(inputs)
-        return None if made is None else self._run(made, undo, inputs)
+        self._compare(made or self._make(inputs), inputs)
+        return None
+
+    def _compare(self, kernel: Kernel | None, inputs: Sequence[Any]) -> None:
+        """Have the operations run, with the results of a new kernel at hand."""
+        if kernel is None or not kernel.is_usable(inputs):
+            return
+        try:
+            self.running = kernel, Check(kernel, inputs)
+        except Unfit as error:
+            self._unchecked.remove(kernel)
+            self._give_up(kernel.inputs, error)
 
     def _run(self, kernel: Kernel, undo: UndoLog | None, inputs: Sequence[Any]) -> Sequence[Any] | None:
         try:
@@ -79,11 +96,20 @@ class EarlySite:
             return None
         assert made is not None
         kernel = Kernel(found, self._bare, *made)
-        self._kernels += (kernel,)
+        self._unchecked.append(kernel)
         return kernel
 
-    def stop(self) -> None:
-        """The operations were done one by one."""
+    def stop(self, outputs: Sequence[Any]) -> None:
+        """The operations were done one by one, with these outputs."""
+        compared, self.running = self.running, None
+        if compared is None:
+            return
+        kernel, check = compared
+        self._unchecked.remove(kernel)
+        if check.passes(outputs):
+            self._kernels += (kernel,)
+        else:
+            self._give_up(kernel.inputs, Unfit(WRONG))
 
     def wait(self) -> None:
         """Nothing is on its way."""

@@ -30,8 +30,8 @@ class Clock:
 class Maker:
     """Makes kernels that take some time, by a clock, when it is told to."""
 
-    def __init__(self, clock, seconds):
-        self.clock, self.seconds = clock, seconds
+    def __init__(self, clock, seconds, results=lambda results: results):
+        self.clock, self.seconds, self.results = clock, seconds, results
         self.ready, self.asked, self.waits = False, 0, 0
         self.error = None
 
@@ -41,7 +41,7 @@ class Maker:
         def compiler(module):
             def run(tensors):
                 self.clock.now += self.seconds
-                return module(*tensors)
+                return self.results(list(module(*tensors)))
 
             return run
 
@@ -179,6 +179,33 @@ def test_inputs_and_weights_are_not_kept_alive(clock):
     del x, y, model, step
     gc.collect()
     assert [ref() for ref in seen] == [None] * len(seen)
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_a_kernel_that_is_wrong_is_never_used(clock, index):
+    def spoil(results):
+        results[index] = results[index] * 1.05
+        return results
+
+    eager, _ = trainer()
+    maker = Maker(clock, 0.5, spoil)
+    maker.ready = True
+    compiled, _, sites = step_of(maker, clock)
+    for number in range(100):
+        assert compiled(*batch(seed=number)) == eager(*batch(seed=number))
+    (known,) = sites[0].classes
+    assert maker.asked == 1 and known.phase is measured._operations
+    assert "its results were others than those of its operations" in str(janus.explain(compiled))
+
+
+def test_what_is_compared_with_is_given_back(clock):
+    maker = Maker(clock, 0.5)
+    maker.ready = True
+    step, _, sites = step_of(maker, clock)
+    for _ in range(100):
+        step(*batch())
+    (known,) = sites[0].classes
+    assert known.check is None and known.phase is measured._use and known.strikes == 0
 
 
 @NEEDS_COMPILER

@@ -1,0 +1,74 @@
+"""A kernel beside the operations it stands for, once, before it is used: compilers have faults.
+
+The kernel computes, and nothing of it is used; then the operations run as ever, and what they leave is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from janusc.runtime.kernels.kernel import Kernel
+
+NEAR = 1e-2
+"""How far a tensor may be off, as a share of its largest number: reordered sums are off by less, but in networks that
+are badly conditioned, and what a fault makes of a tensor by more."""
+
+FAINT = 1e-4
+"""The share of the largest number of all tensors below which there is nothing but rounding."""
+
+
+WRONG = "its results were others than those of its operations"
+"""Why a kernel is thrown away that does not pass."""
+
+
+class Check:
+    """The results of a kernel for a call whose operations are about to run."""
+
+    def __init__(self, kernel: Kernel, inputs: Sequence[Any]) -> None:
+        self._kernel = kernel
+        self._found = kernel.compute(inputs)  # None: it is for the operations to say what is wrong
+        self._written = [inputs[i] for i in kernel.facts.written]
+        self._leaves = [inputs[i] for i in kernel.facts.leaves]
+        self._before = [None if leaf.grad is None else leaf.grad.detach().clone() for leaf in self._leaves]
+
+    def passes(self, outputs: Sequence[Any]) -> bool:
+        """Whether the operations, whose outputs these are, have come to the same."""
+        if self._found is None:
+            return False
+        constants = self._kernel.facts.constants
+        wanted = [x for i, x in enumerate(outputs) if i not in constants]
+        wanted += self._written
+        for leaf, before in zip(self._leaves, self._before):
+            if leaf.grad is None:
+                return False
+            wanted.append(leaf.grad if before is None else leaf.grad - before)
+        same = all(outputs[i] == x for i, x in constants.items())
+        return same and len(wanted) == len(self._found) and _are_near(wanted, self._found)
+
+
+def _are_near(wanted: Sequence[Any], found: Sequence[Any]) -> bool:
+    with torch.no_grad():
+        largest = max((_size(x) for x in wanted), default=0.0)
+        return all(_is_near(x, y, FAINT * largest) for x, y in zip(wanted, found))
+
+
+def _size(tensor: Any) -> float:
+    if not tensor.is_floating_point():
+        return 0.0
+    finite = tensor[tensor.isfinite()]
+    return float(finite.abs().max()) if finite.numel() else 0.0
+
+
+def _is_near(wanted: Any, found: Any, faint: float) -> bool:
+    if type(wanted) is not torch.Tensor and not isinstance(wanted, torch.nn.Parameter):
+        return False
+    if wanted.shape != found.shape or wanted.dtype != found.dtype:
+        return False
+    if not wanted.is_floating_point():
+        return torch.equal(wanted, found)
+    if not torch.equal(wanted.isfinite(), found.isfinite()):
+        return False
+    return _size(wanted - found) <= max(NEAR * _size(wanted), faint)
