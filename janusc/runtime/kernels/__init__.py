@@ -12,6 +12,7 @@ Files in reading order:
     extent   how far a kernel reaches in a graph
     joint    a block as one traced graph, with the backward pass that ends it
     demands  what operations demand of the contents of tensors
+    faithful  what the kernel compiler computes otherwise
     functional  writes in a traced graph as values
     bare     values whose history nobody can see
     spent    tensors whose history was used up by that backward pass

@@ -18,6 +18,7 @@ from janusc.runtime.compiler.program import Input, NotCarried
 from janusc.runtime.interpreter import Machine
 from janusc.runtime.kernels.classes import is_literal
 from janusc.runtime.kernels.demands import Demands
+from janusc.runtime.kernels.faithful import check_faithful
 from janusc.runtime.kernels.functional import Unfit, make_functional
 from janusc.runtime.kernels.spent import keeps_tensors, leads_to
 from janusc.types import LITERALS
@@ -126,6 +127,7 @@ def trace_block(block: BlockGraph, sample: Sample) -> tuple[torch.fx.GraphModule
 
 def complete(block: BlockGraph, facts: Facts, module: torch.fx.GraphModule) -> None:
     """Make the traced graph of a block one of values alone; raises Unfit where it can't be a kernel."""
+    check_faithful(module)
     make_functional(module)
     facts.outputs = len(block.graph.outputs)
     _drop_unwritten(module, facts)

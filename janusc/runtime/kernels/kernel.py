@@ -72,7 +72,8 @@ class Kernel:
         for index, constant in self._constants:
             results.insert(index, constant)
         for index, wrap in self._wraps:
-            results[index] = wrap((results[index],), inputs[self.facts.leaves[0]])
+            result = results[index]
+            results[index] = wrap((result.data if result._is_view() else result,), inputs[self.facts.leaves[0]])
         return results
 
     def _hand_over(self, undo: UndoLog, inputs: Sequence[Any], found: list[torch.Tensor]) -> None:
