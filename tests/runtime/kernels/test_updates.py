@@ -270,7 +270,9 @@ def test_the_mode_of_gradients_stays():
 def test_ranges_are_apart(changed, read):
     places = [place for start, size in changed for place in range(start, start + size)]
     seen = {place for start, size in read for place in range(start, start + size)}
-    assert memory.are_apart(changed, read) is (len(places) == len(set(places)) and seen.isdisjoint(places))
+    ranges = memory.ranges_apart(changed)
+    apart = ranges is not None and ranges.are_apart_from([a for a, _ in read], [size for _, size in read])
+    assert apart is (len(places) == len(set(places)) and seen.isdisjoint(places))
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), max_size=3))

@@ -59,7 +59,8 @@ class Binding:
         self.are_parameters = torch_private.tensor_guards(survey.parameters)
         self.are_others = torch_private.tensor_guards(survey.tensors[self.count :])
         self._set_rows(survey.groups)
-        self.proven: dict[tuple[int, ...], Sequence[Any]] = {}
+        self.extents = list(map(memory.extent, self.inputs))
+        self.proven: dict[Any, tuple[memory.Ranges, Sequence[Any]]] = {}
         self.read = _reader(survey.readers)
         self.given: Sequence[Any] = (object(),)  # the options that were taken: none of them yet
         self.options: list[Mapping[str, Any]] = []
@@ -147,19 +148,25 @@ class Binding:
         return True
 
     def _cells(self, tensors: Sequence[Tensor]) -> Sequence[Any] | None:
-        """The counters of steps in memory, after what is changed was found to be apart from all the rest."""
-        addresses = tuple(map(Tensor.data_ptr, tensors))
-        cells = self.proven.get(addresses)
-        if cells is None:
-            ranges = list(zip(addresses, map(memory.extent, self.inputs)))
-            count = self.count
-            if not memory.are_apart(ranges[:count] + ranges[2 * count :], ranges[count : 2 * count]):
+        """The counters of steps in memory, after what is changed was found to be apart from all the rest.
+
+        Parameters and state stay where they are; gradients may be elsewhere at each step.
+        """
+        addresses, count = tuple(map(Tensor.data_ptr, tensors)), self.count
+        found = addresses[count : 2 * count]
+        changed = (addresses[:count], addresses[2 * count :])
+        proven = self.proven.get(changed)
+        if proven is None:
+            sizes = (*self.extents[:count], *self.extents[2 * count :])
+            ranges = memory.ranges_apart(zip((*changed[0], *changed[1]), sizes))
+            if ranges is None:
                 return None
             cells = [_CELLS[self.inputs[i].dtype].from_address(addresses[i]) for i in self.counters]
             if len(self.proven) >= _MOST_PROVEN:
                 self.proven.clear()
-            self.proven[addresses] = cells
-        return cells
+            proven = self.proven[changed] = ranges, cells
+        ranges, cells = proven
+        return cells if ranges.are_apart_from(found, self.extents[count : 2 * count]) else None
 
     def _take(self, groups: Sequence[Mapping[str, Any]], given: Sequence[Any]) -> bool:
         """Take options that have changed; False where they are none for the kernel."""

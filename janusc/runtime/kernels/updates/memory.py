@@ -28,15 +28,27 @@ def extent(item: Input) -> int:
     return (last + 1) * dtype_of(item.dtype).itemsize
 
 
-def are_apart(changed: Iterable[tuple[int, int]], read: Iterable[tuple[int, int]]) -> bool:
-    """Whether ranges that are changed overlap neither with each other nor with what is read: (address, bytes) each."""
+class Ranges:
+    """Ranges of memory that do not overlap."""
+
+    __slots__ = ("_ends", "_starts")
+
+    def __init__(self, ranges: Sequence[tuple[int, int]]) -> None:
+        self._starts, self._ends = [start for start, _ in ranges], [end for _, end in ranges]
+
+    def are_apart_from(self, addresses: Sequence[int], sizes: Sequence[int]) -> bool:
+        """Whether none of them overlaps with any of so many bytes from these addresses."""
+        starts, ends, count = self._starts, self._ends, len(self._starts)
+        for address, size in zip(addresses, sizes):
+            after = bisect_right(starts, address)
+            if size and (after and ends[after - 1] > address or after < count and starts[after] < address + size):
+                return False
+        return True
+
+
+def ranges_apart(changed: Iterable[tuple[int, int]]) -> Ranges | None:
+    """The ranges of (address, bytes) each; None where some of them overlap."""
     ranges = sorted((start, start + size) for start, size in changed if size)
     if any(end > start for (_, end), (start, _) in zip(ranges, ranges[1:])):
-        return False
-    return not any(_overlaps(ranges, start, start + size) for start, size in read if size)
-
-
-def _overlaps(ranges: Sequence[tuple[int, int]], start: int, end: int) -> bool:
-    """Whether a range overlaps with one of these, which are in order and apart."""
-    before = bisect_right(ranges, (start, end))
-    return (before > 0 and ranges[before - 1][1] > start) or (before < len(ranges) and ranges[before][0] < end)
+        return None
+    return Ranges(ranges)
