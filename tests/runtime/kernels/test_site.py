@@ -222,6 +222,26 @@ def test_attention_without_dropout_draws_nothing():
     assert len(SEEN) == 1 and "no kernel: " in str(janus.explain(step))
 
 
+@pytest.mark.parametrize(("threads", "rows", "kernels"), [(1, 4000, 1), (2, 4000, 0), (2, 40, 1)])
+def test_no_index_is_checked_in_a_thread_of_a_kernel(threads, rows, kernels):
+    """An error there ends the process."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        table = torch.randn(rows, 8)
+
+        def look_up(index):
+            return functional.embedding(index, table).sin() + 1
+
+        index = torch.arange(rows) % 7
+        f = compiled(look_up)
+        for _ in range(3):
+            assert torch.allclose(f(index), look_up(index))
+        assert len([line for line in str(janus.explain(f)).splitlines() if "block 1: a kernel" in line]) == kernels
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_no_gradients_no_history():
     model = network()
 

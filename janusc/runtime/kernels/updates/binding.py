@@ -165,8 +165,8 @@ class Binding:
             if len(self.proven) >= _MOST_PROVEN:
                 self.proven.clear()
             proven = self.proven[changed] = ranges, cells
-        ranges, cells = proven
-        return cells if ranges.are_apart_from(found, self.extents[count : 2 * count]) else None
+        ranges, counters = proven
+        return counters if ranges.are_apart_from(found, self.extents[count : 2 * count]) else None
 
     def _take(self, groups: Sequence[Mapping[str, Any]], given: Sequence[Any]) -> bool:
         """Take options that have changed; False where they are none for the kernel."""
