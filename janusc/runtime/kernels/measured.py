@@ -49,7 +49,7 @@ STRIKES = 2
 """Calls for which a kernel may come to something else than its operations, before it is thrown away."""
 
 STRANGE = 256
-"""Calls that no kernel may be made for, in a row, after which a block is not asked any more."""
+"""Calls of no class that is known after which a block is not asked any more."""
 
 clock = time.perf_counter
 
@@ -108,6 +108,7 @@ class MeasuredSite:
 
     def __call__(self, undo: UndoLog | None, *inputs: Any) -> Sequence[Any] | None:
         """The outputs by a kernel; None where its operations are to be done, and nothing was."""
+        self.running = None  # an error in the operations may have left it
         for known in self.classes:
             if known.inputs.takes(inputs):
                 try:

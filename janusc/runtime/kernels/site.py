@@ -49,10 +49,10 @@ class EarlySite:
 
     def __call__(self, undo: UndoLog | None, *inputs: Any) -> Sequence[Any] | None:
         """The outputs by a kernel; None where none takes the inputs, and nothing was done."""
+        self.running = None  # an error in the operations may have left it
         for kernel in self._kernels:
             if kernel.inputs.takes(inputs):
                 return self._run(kernel, undo, inputs)
-        self.running = None
         if any(known.takes(inputs) for known in self._unfit):
             return None
         made = next((kernel for kernel in self._unchecked if kernel.inputs.takes(inputs)), None)

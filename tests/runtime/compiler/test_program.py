@@ -85,12 +85,12 @@ def test_what_an_input_looks_like_can_be_made_again():
 
 
 def test_what_has_no_text():
-    library = torch.library.Library("janusc_test", "DEF")
-    library.define("thing(Tensor x) -> Tensor")
-    library.impl("thing", lambda x: x + 1, "CompositeExplicitAutograd")
-    library.impl("thing", lambda x: torch.empty_like(x), "Meta")
-    with pytest.raises(NotCarried, match="janusc_test.thing.default is no operation of torch's"):
-        Program.of(graph_of(lambda x: (torch.ops.janusc_test.thing(x),), torch.ones(2)))
+    graph = torch.fx.Graph()
+    given = graph.placeholder("x")
+    given.meta["val"] = torch.ones(2)
+    graph.output((graph.call_function(torch.ops.quantized.add_relu.default, (given, given, 1.0, 0)),))
+    with pytest.raises(NotCarried, match="quantized.add_relu.default is no operation of torch's"):
+        Program.of(torch.fx.GraphModule({}, graph))
     with pytest.raises(NotCarried, match="sparse"):
         Input.of(torch.ones(2, 2).to_sparse())
     with pytest.raises(NotCarried, match="not small"):

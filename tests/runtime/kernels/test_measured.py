@@ -208,6 +208,19 @@ def test_what_is_compared_with_is_given_back(clock):
     assert known.check is None and known.phase is measured._use and known.strikes == 0
 
 
+def test_what_an_error_in_the_operations_left_is_not_compared_later(clock):
+    maker = Maker(clock, 0.5)
+    maker.ready = True
+    step, _, sites = step_of(maker, clock)
+    for _ in range(100):
+        step(*batch())
+    (known,) = sites[0].classes
+    assert known.phase is measured._use
+    sites[0].running = known
+    step(*batch())
+    assert sites[0].running is None and known.seconds == ([], [])
+
+
 @NEEDS_COMPILER
 def test_a_real_kernel_comes_while_the_program_runs(monkeypatch):
     monkeypatch.setattr(measured, "LONG", 0.0)
