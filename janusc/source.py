@@ -58,7 +58,12 @@ def span_of(node: Any, filename: str) -> Span:
 def count_lines(code: types.CodeType) -> int:
     """The lines of a function that have code on them, those of functions in it included."""
     inner = (count_lines(const) for const in code.co_consts if isinstance(const, types.CodeType))
-    return len({line for _, _, line in code.co_lines()}) + sum(inner)
+    return len(lines_of(code)) + sum(inner)
+
+
+def lines_of(code: types.CodeType) -> frozenset[int | None]:
+    """The numbers of the lines that have code on them, and None where some is on no line."""
+    return frozenset(line for _, _, line in code.co_lines())
 
 
 def parse_text(text: str, filename: str = "<unknown>", flags: int = 0) -> ast.Module:

@@ -14,7 +14,7 @@ SHARE = 0.1
 """Of the seconds that the calls take eagerly. What a conversion costs is only estimated, so twice that stays small."""
 
 SECONDS_A_LINE = 5e-3
-"""What converting costs for each line of the functions that a call runs through, as measured on common programs."""
+"""What converting costs for each line that it goes through (``lowering.extent``), as measured on common programs."""
 
 UNMEASURED = 2e-3
 """The most seconds of calls that are taken to be like those before, between two that are measured."""

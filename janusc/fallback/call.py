@@ -39,6 +39,7 @@ from janusc.frames import uncounted
 from janusc.frontend import parse
 from janusc.interrupts import is_interrupt
 from janusc.locks import make_lock
+from janusc.lowering import extent
 from janusc.lowering.ir import Chain
 from janusc.options import Options
 from janusc.sentinels import MISS
@@ -226,7 +227,8 @@ class CompiledFunction:
             self.eager_calls += 1
             return twin(*args, **kwargs)
         finally:
-            self.budget.stop_profiling(start, self._instrumenter.lines, self._instrumenter.seconds - woven)
+            lines = extent.count_lines(self._instrumenter.extents, self.profile)
+            self.budget.stop_profiling(start, lines, self._instrumenter.seconds - woven)
 
     @uncounted
     def _convert_and_run(

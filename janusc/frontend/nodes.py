@@ -22,3 +22,8 @@ def nodes_of(tree: Any) -> Iterator[Any]:
             elif isinstance(value, gast.AST):
                 pending.append(value)
         yield node
+
+
+def weight(statements: Any) -> int:
+    """The number of statements and calls in a block, nested ones included: what unrolling multiplies."""
+    return sum(isinstance(n, (gast.stmt, gast.Call)) for n in nodes_of(statements))

@@ -39,6 +39,7 @@ Files in reading order:
     profiled        kinds that only the profile knows
     loop_node       a loop kept as a loop: what its body changes is carried
     loops           loops, unrolled or kept
+    extent          how many lines a conversion will go through
     lower_expr      expressions
     comprehension   comprehensions, as the loops they stand for
     lower_operator  operators, and subscripts

@@ -9,7 +9,7 @@ from typing import Any
 import gast
 import torch
 
-from janusc.frontend.nodes import nodes_of
+from janusc.frontend.nodes import weight
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, IterableV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.assign import assign
@@ -23,12 +23,8 @@ from janusc.lowering.operands import emit
 from janusc.lowering.store import parts
 from janusc.lowering.truth import test_site, truth
 
-_FEW = 4
-
-
-def weight(statements: Any) -> int:
-    """The number of statements and calls in a block, nested ones included: what unrolling multiplies."""
-    return sum(isinstance(n, (gast.stmt, gast.Call)) for n in nodes_of(statements))
+FEW = 4
+"""The items of a run-time iterable that a loop is unrolled over at most."""
 
 
 @statement(gast.For)
@@ -123,7 +119,7 @@ def stable_items(lo: Lowering, node: Any, iterable: Any) -> list[Any] | None:
     if isinstance(iterable, IterableV):
         return _stable_rows(lo, iterable, site)
     count = _sample_length(iterable)
-    if count is None or count > _FEW or (trips is not None and trips > count):
+    if count is None or count > FEW or (trips is not None and trips > count):
         return None
     if isinstance(iterable, Sym) and iterable.is_tensor and lo.loop_depth:  # its size may be another in each turn
         return None
@@ -139,7 +135,7 @@ def _counted_items(lo: Lowering, iterable: Any, count: int, site: str) -> list[A
 def _stable_rows(lo: Lowering, iterable: IterableV, site: str) -> list[Any] | None:
     """What ``enumerate``, ``zip`` or ``reversed`` make of a few run-time items, such as a state of two tensors."""
     counts = [_row_length(operand) for operand in iterable.operands]
-    if not any(counts) or any(count is not None and count > _FEW for count in counts):
+    if not any(counts) or any(count is not None and count > FEW for count in counts):
         return None
     operands = [
         operand if count is None else TupleV(tuple(_counted_items(lo, operand, count, site)))

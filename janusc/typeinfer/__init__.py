@@ -10,6 +10,7 @@ A profile only climbs a lattice of finite height, so the number of conversions o
 Files in reading order:
     profile      the record itself, and the questions that may be put to it
     observe      the probes that fill it and hand on what they were given
+    extent       how many lines calls run through, and in which loops
     instrument   the ordinary eager call with the probes woven in
     callees      what kind of thing is called: inlined, one op, or opaque
     torch_table  what torch's functions do beside computing

@@ -8,14 +8,14 @@ Before::
 
 After::
 
-    _jc_enter()
+    _jc_enter("…:1:0-3:20:For")
     try:
         for x in xs:
             _jc_tick()
             if _jc_truth("…:3:11-16:CompareTest", not not x > 0):
                 y = _jc_seen("…:4:12-20:Assign", _jc_seen("…:4:16-20:Call", _jc_callee(f)(x)))
     finally:
-        _jc_leave("…:1:0-3:20:For")
+        _jc_leave()
 
 Positions are the user's, so tracebacks, warnings and line events name the user's lines. Functions defined inside are
 left as they are: they are instrumented when they are called.
@@ -28,7 +28,7 @@ import time
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import gast
 
@@ -40,7 +40,7 @@ from janusc.frontend.parse import ParsedFunction
 from janusc.frontend.translate import Translator, locate
 from janusc.interrupts import is_interrupt
 from janusc.locks import make_lock
-from janusc.source import count_lines
+from janusc.typeinfer.extent import Extent, Extents, measure
 from janusc.typeinfer.observe import Recorder
 from janusc.typeinfer.profile import Profile
 
@@ -81,42 +81,50 @@ def item_site(parsed: ParsedFunction, target: Any) -> str:
     return parse.site(parsed, target, "Item")
 
 
+class _Woven(NamedTuple):
+    template: Template
+    extent: Extent
+
+
 class Instrumenter:
     """Instrumented twins of a function and of the user code it calls, all recording into one profile."""
 
     def __init__(self, profile: Profile) -> None:
         self.recorder = Recorder(profile, self.twin)
         self.faults: dict[str, str] = {}
-        self.lines, self.seconds = 0, 0.0  # of all functions that were instrumented, and for instrumenting them
+        self.extents = Extents()  # of all functions that were instrumented
+        self.seconds = 0.0  # for instrumenting them
         self._lock = make_lock()
         # by identity: code objects compare by content, and equal code of two files has different sites
-        self._templates: OrderedDict[int, tuple[types.CodeType, Template | None]] = OrderedDict()
+        self._templates: OrderedDict[int, tuple[types.CodeType, _Woven | None]] = OrderedDict()
 
     def twin(self, function: types.FunctionType) -> Callable[..., Any]:
         """The instrumented function, or the function itself where it can't be instrumented."""
         try:
-            template = self._template(function)
-            return function if template is None else template.bind(function)
+            woven = self._woven(function)
+            if woven is None:
+                return function
+            self.extents.note(woven.extent, self.recorder.place())
+            return woven.template.bind(function)
         except Exception as error:  # a fault of ours must not reach the user; their call runs as it is
             if is_interrupt(error):
                 raise
             self.faults.setdefault(function.__qualname__, f"{type(error).__name__}: {error}")
             return function
 
-    def _template(self, function: types.FunctionType) -> Template | None:
+    def _woven(self, function: types.FunctionType) -> _Woven | None:
         code = function.__code__
         found = self._templates.get(id(code))
         if found is not None and found[0] is code:
             return found[1]
         start = time.perf_counter()
-        template = _try_instrument(function, self.recorder)
+        woven = _try_instrument(function, self.recorder)
         with self._lock:
             self.seconds += time.perf_counter() - start
-            self.lines += 0 if template is None else count_lines(code)
-            self._templates[id(code)] = (code, template)
+            self._templates[id(code)] = (code, woven)
             while len(self._templates) > _CACHED_TWINS:
                 self._templates.popitem(last=False)
-        return template
+        return woven
 
 
 def instrument(parsed: ParsedFunction, profile: Profile) -> Template:
@@ -124,11 +132,11 @@ def instrument(parsed: ParsedFunction, profile: Profile) -> Template:
     return _instrument(parsed, names_in(parsed), Instrumenter(profile).recorder)
 
 
-def _try_instrument(function: types.FunctionType, recorder: Recorder) -> Template | None:
+def _try_instrument(function: types.FunctionType, recorder: Recorder) -> _Woven | None:
     try:
         parsed = parse.parse(function)
         names = names_in(parsed)
-        return None if sees_own_frame(names) else _instrument(parsed, names, recorder)
+        return None if sees_own_frame(names) else _Woven(_instrument(parsed, names, recorder), measure(parsed))
     except (Refusal, SyntaxError, RecursionError):  # code that the frontend or the compiler won't take runs as it is
         return None
 
@@ -253,9 +261,9 @@ class _Weaver(Translator):
         tick = _statement(_probe("_jc_tick", node))
         body = [tick, *first, *self._items(node), *self.visit(node.body, node)]
         loop = self.copy(node, node, body=body, **parts)
-        leave = _statement(_probe("_jc_leave", node, _text(site, node)))
+        leave = _statement(_probe("_jc_leave", node))
         guarded = locate(ast.Try(body=[loop], handlers=[], orelse=[], finalbody=[leave]), node)
-        return [_statement(_probe("_jc_enter", node)), guarded]
+        return [_statement(_probe("_jc_enter", node, _text(site, node))), guarded]
 
     def _items(self, node: Any) -> list[Any]:
         """What a loop runs over, item by item, where it has a name."""

@@ -15,6 +15,7 @@ import torch
 
 from janusc import marks, torch_private
 from janusc.typeinfer import callees, torch_table
+from janusc.typeinfer.extent import Place, is_sequential
 from janusc.typeinfer.profile import Profile
 from janusc.types import HostType, TupleType, Type, covers, type_name, type_of
 
@@ -23,10 +24,10 @@ Twin = Callable[[types.FunctionType], Callable[..., Any]]
 
 
 class _Loops(threading.local):
-    """The loops this thread is in, innermost last: trips so far, and the exception being handled at entry."""
+    """The loops this thread is in, innermost last: site, trips so far, and the exception being handled at entry."""
 
     def __init__(self) -> None:
-        self.stack: list[tuple[list[int], BaseException | None]] = []
+        self.stack: list[tuple[str, list[int], BaseException | None]] = []
 
 
 class Recorder:
@@ -54,17 +55,21 @@ class Recorder:
         self.profile.branch(site, outcome)
         return outcome
 
-    def enter(self) -> None:
+    def place(self) -> Place:
+        """The loops this thread is in, those of its callers too."""
+        return tuple((site, trips[0]) for site, trips, _ in self._loops.stack)
+
+    def enter(self, site: str) -> None:
         """A loop begins."""
-        self._loops.stack.append(([0], sys.exc_info()[1]))
+        self._loops.stack.append((site, [0], sys.exc_info()[1]))
 
     def tick(self) -> None:
         """The innermost loop runs its body once more."""
-        self._loops.stack[-1][0][0] += 1
+        self._loops.stack[-1][1][0] += 1
 
-    def leave(self, site: str) -> None:
+    def leave(self) -> None:
         """The innermost loop ends; its trip count counts unless it ends by an exception."""
-        trips, handled = self._loops.stack.pop()
+        site, trips, handled = self._loops.stack.pop()
         if sys.exc_info()[1] is handled:
             self.profile.trips(site, trips[0])
 
@@ -144,8 +149,10 @@ class Recorder:
 
 
 def is_user_function(function: Any) -> bool:
-    """Whether a callee is user code that may be looked into."""
+    """Whether a callee is user code that may be looked into, or torch's ``Sequential``, which calls user code."""
     if type(function) is not types.FunctionType or marks.is_opaque(function):
         return False
     code = function.__code__
+    if is_sequential(code):
+        return True
     return callees.is_inlined(function) and (callees.is_under_manager(code) or not torch_table.is_torch_code(code))
