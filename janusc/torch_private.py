@@ -302,7 +302,8 @@ def trace(
 
     Nothing is computed: the examples give shapes, strides, dtypes, devices and what requires gradients. One may be a
     function that makes such a tensor, by which no memory is used. Operations are decomposed into those that the kernel
-    compiler fuses. Whatever the function raises is raised.
+    compiler fuses, but those that draw random numbers: decomposed they would draw others. Whatever the function raises
+    is raised.
     """
     import torch._inductor.lowering  # decompositions look into it
     from torch._inductor.decomposition import select_decomp_table
@@ -311,8 +312,16 @@ def trace(
 
     with FakeTensorMode() as mode, _unlogged("torch._subclasses.fake_tensor"):
         fakes = [mode.from_tensor(item) if isinstance(item, torch.Tensor) else item() for item in examples]
-        made: torch.fx.GraphModule = make_fx(function, decomposition_table=select_decomp_table())(*fakes)
+        table = {op: rule for op, rule in select_decomp_table().items() if not _always_draws(op)}
+        made: torch.fx.GraphModule = make_fx(function, decomposition_table=table)(*fakes)
     return made
+
+
+def _always_draws(op: Any) -> bool:
+    """Whether an operation draws random numbers, whatever its arguments are."""
+    if torch.Tag.nondeterministic_seeded not in getattr(op, "tags", ()):
+        return False
+    return all(argument.name != "dropout_p" for argument in op._schema.arguments)
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ States go through the undo log like any other state, so a rolled back transactio
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -38,7 +39,7 @@ def streams(body: Graph) -> frozenset[str | None]:
     return frozenset(map(stream, walk(body)))
 
 
-def save_rng(undo: UndoLog, inputs: tuple[Any, ...] = ()) -> None:
+def save_rng(undo: UndoLog, inputs: Sequence[Any] = ()) -> None:
     """Keep the state of torch's default generators.
 
     The CPU's always; of the CUDA devices, once CUDA is in use, the current one and those that ``inputs`` live on.
@@ -49,6 +50,14 @@ def save_rng(undo: UndoLog, inputs: tuple[Any, ...] = ()) -> None:
         devices.update(t.get_device() for t in inputs if isinstance(t, torch.Tensor) and t.is_cuda)
         for device in sorted(devices):
             undo.append((torch.cuda.set_rng_state, (torch.cuda.get_rng_state(device), device)))
+
+
+def is_at(kept: UndoLog) -> bool:
+    """Whether torch's generators are in the state that ``save_rng`` has kept."""
+    return all(
+        torch.equal(state, torch.cuda.get_rng_state(*device) if device else torch.get_rng_state())
+        for _, (state, *device) in kept
+    )
 
 
 def save_python(undo: UndoLog) -> None:

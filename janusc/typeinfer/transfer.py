@@ -110,9 +110,14 @@ def _like(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
     return tensor * 1
 
 
+def _of_moments(mean: Any, std: Any = 1.0, size: Any = None, **kwargs: Any) -> torch.Tensor:
+    return mean + std if size is None else torch.zeros(size, **kwargs)
+
+
 _DETERMINISTIC: dict[str, Callable[..., Any]] = {
     "rand": _of_size,
     "randn": _of_size,
+    "normal": _of_moments,
     "randperm": lambda n, **_: torch.arange(n),
     "randint": lambda *a, **k: torch.zeros(
         next(x for x in reversed(a) if isinstance(x, (tuple, list))), dtype=torch.long

@@ -17,7 +17,7 @@ from janusc.runtime.compiler.settings import Settings, dtype_name, dtype_of, mac
 
 ENTRY, COMPLETE = "program", "complete"
 LARGEST_CONSTANT = 4096  # elements
-FORMAT = 2  # of entries: raised when what lies in a cache can't be used any more
+FORMAT = 3  # of entries: raised when what lies in a cache can't be used any more
 
 
 class NotCarried(ValueError):
@@ -117,15 +117,15 @@ def _text(graph: torch.fx.GraphModule) -> str:
         elif node.op == "get_attr":
             lines.append(f"    {name} = {literal(getattr(graph, node.target, None))}")
         elif node.op == "output":
-            lines.append(f"    return {_value(tuple(node.args[0]), names)}")
+            lines.append(f"    return {value_text(tuple(node.args[0]), names)}")
         else:
             raise NotCarried(f"{node.op} {node.target} has no text")
     return "\n".join([f"def {ENTRY}({', '.join(parameters)}):", *lines, ""])
 
 
 def _call(node: torch.fx.Node, names: dict[torch.fx.Node, str]) -> str:
-    arguments = [_value(argument, names) for argument in node.args]
-    arguments += [f"{name}={_value(argument, names)}" for name, argument in node.kwargs.items()]
+    arguments = [value_text(argument, names) for argument in node.args]
+    arguments += [f"{name}={value_text(argument, names)}" for name, argument in node.kwargs.items()]
     target = node.target
     if getattr(target, "__name__", "") == "getitem" and getattr(target, "__module__", "") == "_operator":
         return f"{arguments[0]}[{arguments[1]}]"
@@ -135,12 +135,13 @@ def _call(node: torch.fx.Node, names: dict[torch.fx.Node, str]) -> str:
     return f"{path}({', '.join(arguments)})"
 
 
-def _value(value: Any, names: dict[torch.fx.Node, str]) -> str:
+def value_text(value: Any, names: dict[torch.fx.Node, str]) -> str:
+    """The text of an argument, of which nodes have these names; NotCarried, or KeyError, where it has none."""
     if isinstance(value, torch.fx.Node):
         return names[value]
     if isinstance(value, (list, tuple)):
-        items = [_value(item, names) for item in value]
-        return _sequence(items, isinstance(value, tuple))
+        items = [value_text(item, names) for item in value]
+        return _sequence_text(items, isinstance(value, tuple))
     if isinstance(value, (torch.dtype, torch.layout, torch.memory_format, torch.device)):
         return repr(value)
     if value is None or type(value) in (int, float, bool, complex, str):
@@ -148,7 +149,7 @@ def _value(value: Any, names: dict[torch.fx.Node, str]) -> str:
     raise NotCarried(f"{value!r} has no text")
 
 
-def _sequence(items: Sequence[str], is_tuple: bool) -> str:
+def _sequence_text(items: Sequence[str], is_tuple: bool) -> str:
     if not is_tuple:
         return f"[{', '.join(items)}]"
     return f"({', '.join(items)}{',' * (len(items) == 1)})"

@@ -13,6 +13,7 @@ Files in reading order:
     joint    a block as one traced graph, with the backward pass that ends it
     demands  what operations demand of the contents of tensors
     faithful  what the kernel compiler computes otherwise
+    draws    random numbers, drawn before a kernel
     functional  writes in a traced graph as values
     bare     values whose history nobody can see
     spent    tensors whose history was used up by that backward pass

@@ -31,6 +31,11 @@ def _are_classes(given: Arguments) -> torch.Tensor:
     return ((classes >= 0) & (classes < most)).all()
 
 
+def _is_deviation(given: Arguments) -> torch.Tensor:
+    deviation: Any = given(1, "std")
+    return (deviation.detach() >= 0).all() if isinstance(deviation, torch.Tensor) else torch.ones((), dtype=torch.bool)
+
+
 _DEMANDS: Mapping[str, Callable[[Arguments], torch.Tensor]] = {
     **dict.fromkeys(
         ("index_select", "index_add", "index_add_", "index_copy", "index_copy_"),
@@ -38,6 +43,7 @@ _DEMANDS: Mapping[str, Callable[[Arguments], torch.Tensor]] = {
     ),
     "binary_cross_entropy": _is_share,
     "one_hot": _are_classes,
+    "normal": _is_deviation,
 }
 
 

@@ -14,16 +14,30 @@ from janusc.lowering.ir import Graph, Node, Value
 from janusc.runtime.blocks import Block, block_of, is_tensor_op
 from janusc.types import TensorType
 
-_BETWEEN = frozenset({"attribute", "operator", "builtin", "build", "unpack", "torch", "method", "torch.random"})
+_BETWEEN = frozenset(
+    {"attribute", "operator", "builtin", "build", "unpack", "torch", "method", "torch.random", "method.random"}
+)
 _WRITES = frozenset({"torch.write", "method.write", "operator.write"})
 _ASSERTS = frozenset({"true", "false", "equals", "length", "plain_write"})
+_RANDOM = frozenset({"torch.random", "method.random"})
+_BY_CONTENTS = frozenset({"multinomial", "poisson", "rrelu"})
 _LEAST = 2
+
+
+def _draws_by_contents(node: Node) -> bool:
+    """Whether what a node draws depends on tensors that may be made before it: a kernel's draws come in front of it."""
+    if node.op.name not in _RANDOM:
+        return False
+    name = node.target.rpartition(".")[2]
+    return name in _BY_CONTENTS or name == "bernoulli" and len(node.args) == 1 and not node.kwargs
 
 
 def _is_admitted(node: Node) -> bool:
     """Whether a node may stand in a kernel, as far as can be said before it is traced."""
     name = node.op.name
     if name in _BETWEEN:
+        if _draws_by_contents(node):
+            return False
         return node.target not in IDENTITY_OPERATORS  # two inputs may be one tensor
     if name == "assert":
         return node.target in _ASSERTS
@@ -40,7 +54,7 @@ def extents(graph: Graph, uses: dict[Value, int]) -> tuple[Block, ...]:
         stop = start
         while stop < len(nodes) and _is_admitted(nodes[stop]):
             stop += 1
-        first = next((i for i in range(start, stop) if is_tensor_op(nodes[i])), stop)
+        first = next((i for i in range(start, stop) if is_tensor_op(nodes[i]) or nodes[i].op.name in _RANDOM), stop)
         ends = stop < len(nodes) and nodes[stop].op.name == "backward"
         first = _behind_detached(graph, first, stop, uses) if ends else first
         last = stop if ends else next((i for i in range(stop, first, -1) if is_tensor_op(nodes[i - 1])), first)

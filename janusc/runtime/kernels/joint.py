@@ -18,6 +18,7 @@ from janusc.runtime.compiler.program import Input, NotCarried
 from janusc.runtime.interpreter import Machine
 from janusc.runtime.kernels.classes import is_literal
 from janusc.runtime.kernels.demands import Demands
+from janusc.runtime.kernels.draws import lift_draws
 from janusc.runtime.kernels.faithful import check_faithful
 from janusc.runtime.kernels.functional import Unfit, make_functional
 from janusc.runtime.kernels.spent import keeps_tensors, leads_to
@@ -59,7 +60,7 @@ class Facts:
     ``constants``: the outputs that are no tensors, by their index. ``histories``: of each output that has one in eager
     mode, the name of its last node. ``written`` and ``leaves``: where among the inputs is what gets the new contents,
     and the gradients; ``changes``: how often each of the former was written. ``has_demands``: whether one more result
-    says that all contents are as the operations demand.
+    says that all contents are as the operations demand. ``draws``: what is drawn before, behind the inputs.
     """
 
     outputs: int = 0
@@ -69,20 +70,23 @@ class Facts:
     leaves: tuple[int, ...] = ()
     changes: tuple[int, ...] = ()
     has_demands: bool = False
+    draws: tuple[str, ...] = ()
 
     def dump(self) -> tuple[Any, ...]:
         """As a literal, of which ``load`` makes equal facts."""
         constants = {
             i: (type(x) is torch.Size, tuple(x) if type(x) is torch.Size else x) for i, x in self.constants.items()
         }
-        return self.outputs, constants, self.histories, self.written, self.leaves, self.changes, self.has_demands
+        effects = self.written, self.leaves, self.changes, self.has_demands, self.draws
+        return self.outputs, constants, self.histories, *effects
 
     @staticmethod
     def load(dumped: tuple[Any, ...]) -> Facts:
         """The facts that ``dump`` made a literal of."""
-        outputs, constants, histories, written, leaves, changes, has_demands = dumped
+        outputs, constants, histories, written, leaves, changes, has_demands, draws = dumped
         made = {i: torch.Size(x) if is_size else x for i, (is_size, x) in constants.items()}
-        return Facts(outputs, made, histories, tuple(written), tuple(leaves), tuple(changes), has_demands)
+        effects = tuple(written), tuple(leaves), tuple(changes), has_demands, tuple(draws)
+        return Facts(outputs, made, histories, *effects)
 
 
 def split_block(graph: Graph, objects: Mapping[str, Any]) -> BlockGraph:
@@ -128,6 +132,7 @@ def trace_block(block: BlockGraph, sample: Sample) -> tuple[torch.fx.GraphModule
 def complete(block: BlockGraph, facts: Facts, module: torch.fx.GraphModule) -> None:
     """Make the traced graph of a block one of values alone; raises Unfit where it can't be a kernel."""
     check_faithful(module)
+    facts.draws = lift_draws(module)
     make_functional(module)
     facts.outputs = len(block.graph.outputs)
     _drop_unwritten(module, facts)
@@ -237,22 +242,8 @@ def _is_copy(node: Any) -> bool:
     return node.target is torch.ops.aten.clone.default and node.args[0].op == "placeholder"
 
 
-def _draws(node: torch.fx.Node) -> bool:
-    """Whether a node draws random numbers; attention says that it may, and does not without dropout."""
-    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
-        return False
-    schema: Any = getattr(node.target, "_schema", None)
-    for position, argument in enumerate(schema.arguments):
-        if argument.name == "dropout_p":
-            given = node.args[position] if position < len(node.args) else argument.default_value
-            return bool(node.kwargs.get("dropout_p", given) != 0.0)
-    return True
-
-
 def _check(module: torch.fx.GraphModule) -> None:
-    """Nothing is drawn; each output has memory of its own, so that to change one in place changes no other."""
-    if any(map(_draws, module.graph.nodes)):
-        raise Unfit("it draws random numbers")
+    """Each output has memory of its own, so that to change one in place changes no other."""
     memory = {torch_private.storage_key(n.meta["val"]) for n in module.graph.nodes if n.op == "placeholder"}
     for node in _results_of(module):
         key = torch_private.storage_key(node.meta["val"])

@@ -9,24 +9,26 @@ import torch
 from torch.autograd.graph import increment_version
 
 from janusc import torch_private
-from janusc.runtime import gradients
+from janusc.runtime import gradients, rng
 from janusc.runtime.kernels.classes import InputClass
+from janusc.runtime.kernels.draws import drawer
 from janusc.runtime.kernels.joint import Facts
 from janusc.runtime.kernels.makers import Compiled, failed
 from janusc.runtime.kernels.spent import spent
 from janusc.runtime.optimizers import conditions
-from janusc.runtime.transaction import UndoLog, save_tensor
+from janusc.runtime.transaction import UndoLog, rollback, save_tensor
 
 
 class Kernel:
     """Compiled code for one class of inputs."""
 
-    __slots__ = ("_compiled", "_constants", "facts", "_wraps", "inputs")
+    __slots__ = ("_compiled", "_constants", "_draw", "_wraps", "facts", "inputs")
 
     def __init__(self, inputs: InputClass, bare: frozenset[int], facts: Facts, compiled: Compiled) -> None:
         self.inputs, self.facts, self._compiled = inputs, facts, compiled
         self._wraps = [(index, spent(name)) for index, name in facts.histories.items() if index not in bare]
         self._constants = sorted(facts.constants.items())
+        self._draw = drawer(facts.draws)
 
     def is_usable(self, inputs: Sequence[Any]) -> bool:
         """Whether nobody sees or is told of what the operations do, and no memory overlaps that is written."""
@@ -38,17 +40,40 @@ class Kernel:
     def compute(self, inputs: Sequence[Any]) -> list[Any] | None:
         """The tensors among the outputs, new contents, gradients: nothing else is done. None where a demand fails.
 
-        Raises Unfit where the compiled code fails.
+        Random numbers are drawn, but given back where it comes to nothing. Raises Unfit where the compiled code fails.
         """
         enabled = torch.is_grad_enabled()
         torch.set_grad_enabled(False)
+        drawn: UndoLog = []
         try:
-            results = list(self._compiled([inputs[i] for i in self.inputs.positions]))
-            return None if self.facts.has_demands and not results.pop() else results
+            given = [inputs[i] for i in self.inputs.positions]
+            if self._draw is not None:
+                rng.save_rng(drawn, given)
+                given += self._draw(given)
+            results = list(self._compiled(given))
+            if not self.facts.has_demands or results.pop():
+                return results
         except Exception as error:
+            rollback(drawn)
             raise failed("its kernel", error) from None
         finally:
             torch.set_grad_enabled(enabled)
+        rollback(drawn)
+        return None
+
+    def try_out(self, inputs: Sequence[Any]) -> tuple[list[Any] | None, UndoLog]:
+        """What it computes, and the state of the generators behind what it draws, which is given back."""
+        before: UndoLog = []
+        after: UndoLog = []
+        if self._draw is None:
+            return self.compute(inputs), after
+        rng.save_rng(before, inputs)
+        try:
+            found = self.compute(inputs)
+            rng.save_rng(after, inputs)
+        finally:
+            rollback(before)
+        return found, after
 
     def run(self, undo: UndoLog | None, inputs: Sequence[Any]) -> Sequence[Any] | None:
         """The outputs, after contents and gradients went where they belong; None, with nothing done, for odd inputs.

@@ -219,7 +219,8 @@ def test_attention_without_dropout_draws_nothing():
     rate[0] = 0.5
     for _ in range(4):
         step(x)
-    assert len(SEEN) == 1 and "no kernel: " in str(janus.explain(step))
+    inputs = [sum(node.op == "placeholder" for node in module.graph.nodes) for module in SEEN]
+    assert len(inputs) == 2 and inputs[1] == inputs[0] + 1, "what is dropped is drawn before, and is an input"
 
 
 @pytest.mark.parametrize(("threads", "rows", "kernels"), [(1, 4000, 1), (2, 4000, 0), (2, 40, 1)])
