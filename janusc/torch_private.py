@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import operator
 import os
 import shutil
 import sys
@@ -223,7 +224,7 @@ FOREACH = _named(
 storage_of: Callable[[torch.Tensor], int] | None = getattr(_C, "_storage_address", None)
 """A number that tensors share that have a storage in common, and no others."""
 
-set_grad_enabled: Callable[[bool], None] | None = getattr(_C, "_set_grad_enabled", None)
+set_grad_enabled: Callable[[bool], Any] = getattr(_C, "_set_grad_enabled", None) or torch.set_grad_enabled
 """``torch.set_grad_enabled`` without an object to restore what was before."""
 
 in_profiler: Callable[[], bool] | None = getattr(torch.autograd, "_profiler_enabled", None)
@@ -254,9 +255,11 @@ SCHEDULED = "_opt_called"
 """The attribute that a scheduler's wrapper around ``step`` sets at each call."""
 
 
-def is_told_of_gradients(leaf: torch.Tensor) -> bool:
-    """Whether something of the user's is called when a gradient has been added to that of a leaf."""
-    return bool(getattr(leaf, "_post_accumulate_grad_hooks", None))
+_TOLD = "_post_accumulate_grad_hooks"
+hooks_on_gradient: Callable[[torch.Tensor], Any] = (
+    operator.attrgetter(_TOLD) if hasattr(torch.Tensor, _TOLD) else lambda leaf: None
+)
+"""What of the user's is called when a gradient has been added to that of a leaf: falsy where nothing is."""
 
 
 _engine: Any = getattr(getattr(torch.autograd, "Variable", None), "_execution_engine", None)
@@ -275,6 +278,32 @@ def logs_backward() -> bool:
 
 
 _guards: Any = getattr(getattr(_C, "_dynamo", None), "guards", None)
+
+
+def ambient_guard() -> Callable[[], bool]:
+    """A check whether the state of torch in this thread that changes what the same operations do is what it is now.
+
+    That is whether gradients are enabled, autocast, what is deterministic, precision, the number of threads, the
+    default dtype and device, and inference mode.
+    """
+    device, is_inference = default_device(), torch.is_inference_mode_enabled()
+    make = getattr(_guards, "GlobalStateGuard", None)
+    if make is None:
+        before = _ambient()
+        return lambda: _ambient() == before and default_device() == device
+    check = make().check
+    return lambda: check() and default_device() == device and torch.is_inference_mode_enabled() is is_inference
+
+
+def _ambient() -> tuple[Any, ...]:
+    return (
+        torch.is_grad_enabled(),
+        any_autocast(),
+        torch.is_inference_mode_enabled(),
+        torch.get_default_dtype(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.get_num_threads(),
+    )
 
 
 def tensor_guards(tensors: Sequence[torch.Tensor]) -> Callable[..., bool] | None:
@@ -335,9 +364,12 @@ def _unlogged(name: str) -> Iterator[None]:
         logger.disabled = before
 
 
-def compile_kernels(graph: torch.fx.GraphModule) -> Callable[[list[torch.Tensor]], Sequence[Any]]:
+def compile_kernels(
+    graph: torch.fx.GraphModule, last: Callable[[torch.fx.Graph], None]
+) -> Callable[[list[torch.Tensor]], Sequence[Any]]:
     """Kernels for a graph from ``trace``; what comes out takes the list of its inputs, and empties it.
 
+    ``last`` may change the graph when the kernel compiler has changed it as it likes, before it makes kernels of it.
     Takes seconds, and raises what the compiler raises, as where there is no C++ compiler.
     """
     from torch._guards import TracingContext, tracing
@@ -345,7 +377,8 @@ def compile_kernels(graph: torch.fx.GraphModule) -> Callable[[list[torch.Tensor]
     from torch._inductor.compile_fx import compile_fx_inner
 
     fakes = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
-    with torch.no_grad(), tracing(TracingContext(fakes[0].fake_mode)), config.patch(KERNEL_OPTIONS):
+    options = {**KERNEL_OPTIONS, "post_grad_custom_post_pass": last}
+    with torch.no_grad(), tracing(TracingContext(fakes[0].fake_mode)), config.patch(options):
         made: Any = compile_fx_inner(graph, fakes)
     kernels: Callable[[list[torch.Tensor]], Sequence[Any]] = getattr(made, "current_callable", None) or made
     return kernels

@@ -17,6 +17,7 @@ Files in reading order:
     kernels      blocks as compiled code for one class of inputs, a chapter of its own
     backends     how a block is executed, a chapter of its own
     regions      how a graph is written: nodes, blocks, nested suites
+    whole_steps  how a training step is written that kernels may do as a whole
     rng          who draws random numbers, and how they are given back
     transaction  undo log, deferred effects, rollback
     recovery     how a call that was rolled back is finished

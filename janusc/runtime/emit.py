@@ -41,10 +41,9 @@ from janusc.diagnostics import silenced
 from janusc.frames import uncounted
 from janusc.lowering.effects import COMMIT_WRITES, ENDINGS
 from janusc.lowering.ir import FUNCTION, Chain, Graph, HostRange, Mark, Node, Segment, Value, end_of, walk
-from janusc.runtime import recovery, regions, rng, transaction
+from janusc.runtime import recovery, regions, rng, transaction, whole_steps
 from janusc.runtime.backends.base import BACKENDS, Backend, Place
 from janusc.runtime.backends.compiled import AUTO
-from janusc.runtime.forms import FORMS
 from janusc.runtime.kernels.bare import bare_values
 from janusc.runtime.lines import relocated
 from janusc.runtime.recovery import Listener
@@ -301,7 +300,7 @@ class _Entry:
             regions.write_nodes(writer, segment.guards, release=False)
         for param, arg in zip(body.params, segment.guards.outputs):
             writer.alias(param, arg)
-        result = self._body(replace(segment, body=body), direct)
+        result, whole = self._body(replace(segment, body=body), ending, direct)
         if writer.lines[-1].endswith("try:"):
             writer.line("pass")
         writer.dedent()
@@ -322,7 +321,7 @@ class _Entry:
         elif keeps_undo and not direct:
             writer.line("del _jc_undo")  # what was replaced or removed may go
         for node in ending:
-            FORMS[node.op.name](writer, node)
+            whole_steps.write_ending(writer, node, whole)
             self._forget(node, segment)
 
     def _forget(self, ending: Node, segment: Segment) -> None:
@@ -331,8 +330,8 @@ class _Entry:
         for value in made & set(ending.inputs) - set(segment.body.outputs):
             self.writer.line(f"del {self.writer.expr(value)}")
 
-    def _body(self, segment: Segment, direct: bool) -> str:
-        """The nodes and what comes out of them; returns the name of the result."""
+    def _body(self, segment: Segment, ending: Sequence[Node], direct: bool) -> tuple[str, str | None]:
+        """The nodes and what comes out of them; returns the names of the result, and of a whole step."""
         writer, body = self.writer, segment.body
         streams = rng.streams(body)
         if rng.PYTHON in streams:
@@ -344,7 +343,7 @@ class _Entry:
             autocast = any("autocast" in node.target for node in walk(body))
             writer.line(f"_jc_save_modes(_jc_undo, {autocast})")
         writer.last = body.nodes[-1] if body.nodes else None
-        regions.write_nodes(writer, body)
+        whole = whole_steps.write_body(writer, body, ending)
         outputs = list(body.outputs)
         result = ""
         if segment.returns:
@@ -365,7 +364,7 @@ class _Entry:
                 writer.line(f"{text} = {writer.expr(output)}")
                 self.held.add(text)
             self.env[name] = text
-        return result
+        return result, whole
 
     def _twin(self, segment: Segment, first: bool) -> str:
         """What runs eagerly instead, as ``give_up`` takes it."""

@@ -5,6 +5,7 @@ Comes in: the undo log, and the optimizer or loss whose method is meant. Goes ou
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from janusc.runtime.transaction import Deopt, UndoLog, save_tensor
 from janusc.typeinfer import callees
 
 _BACKWARD: Any = torch.Tensor.backward
+_GRADIENT = operator.attrgetter("grad")
 
 
 def _restore(held: Sequence[tuple[torch.Tensor, torch.Tensor | None]]) -> None:
@@ -78,10 +80,17 @@ def hand_over(undo: UndoLog, leaves: Sequence[torch.Tensor], found: Sequence[tor
             leaf.grad.add_(gradient)
 
 
+def replace(undo: UndoLog, leaves: Sequence[torch.Tensor], found: Sequence[torch.Tensor]) -> None:
+    """``hand_over`` where the gradients that leaves have were to be dropped before."""
+    undo.append((_restore, (list(zip(leaves, map(_GRADIENT, leaves))),)))
+    for leaf, gradient in zip(leaves, found):
+        leaf.grad = gradient
+
+
 def backward(undo: UndoLog, loss: torch.Tensor, leaves: Sequence[torch.Tensor], **flags: bool) -> None:
     """``loss.backward()``, which ends at these leaves, by a guard without other hooks than those asked for here."""
     leaves = [leaf for leaf in leaves if leaf.requires_grad]
-    if any(map(torch_private.is_told_of_gradients, leaves)):
+    if any(map(torch_private.hooks_on_gradient, leaves)):
         raise Deopt(None)
     _keep(undo, leaves, True)
     run_backward(loss, **flags)

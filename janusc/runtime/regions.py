@@ -110,7 +110,7 @@ def _write_block(writer: Writer, graph: Graph, block: Block) -> bool:
     writer.line(f"{found} = {name}({', '.join(inputs)}) if {name}.awake else None")
     names = [writer.define(v) for v in block.outputs]
     writer.line(f"if {found} is None:")
-    _write_suite(writer, inner, names, _write_one_by_one)
+    write_suite(writer, inner, names, _write_one_by_one)
     if site.measures:
         writer.line(f"    if {name}.running: {name}.stop({tuple_text(names) if names else '()'})")
     if names:
@@ -138,7 +138,7 @@ def _release(writer: Writer, values: Iterable[Value], same_line: bool) -> None:
 # ---- regions -----------------------------------------------------------------------------------------------------
 
 
-def _write_suite(
+def write_suite(
     writer: Writer, region: Graph, names: Sequence[str], write: Callable[[Writer, Graph], None] = write_nodes
 ) -> None:
     """A region that runs at most once, its outputs under these names."""
@@ -181,10 +181,10 @@ def write_cond(writer: Writer, node: Node) -> None:
     _alias_all(writer, orelse.params, inputs)
     names = [writer.define(v) for v in node.outputs]
     writer.line(f"if {writer.expr(predicate)}:", node.span)
-    _write_suite(writer, then, names)
+    write_suite(writer, then, names)
     if names or orelse.nodes:
         writer.line("else:")
-        _write_suite(writer, orelse, names)
+        write_suite(writer, orelse, names)
 
 
 @form("define")
@@ -223,7 +223,7 @@ def write_context(writer: Writer, node: Node) -> None:
     _alias_all(writer, node.regions[0].params, inputs)
     names = [writer.define(v) for v in node.outputs]
     writer.line(f"with {writer.expr(manager)}:", node.span)
-    _write_suite(writer, node.regions[0], names)
+    write_suite(writer, node.regions[0], names)
 
 
 @form("loop")

@@ -22,6 +22,7 @@ from janusc import torch_private
 from janusc.runtime.compiler import complaints, entries, folders, headers
 from janusc.runtime.compiler.loading import FACTS
 from janusc.runtime.compiler.portable import make_portable
+from janusc.runtime.compiler.products import open_products
 from janusc.runtime.compiler.program import Program
 from janusc.runtime.compiler.settings import Settings
 
@@ -117,7 +118,7 @@ def _compile(program: Program, settings: Settings) -> dict[str, bytes]:
         graph = torch_private.trace(function, [item.make for item in program.inputs])
         facts = complete(graph)
         try:
-            files = make_portable(torch_private.compile_kernels(graph))
+            files = make_portable(torch_private.compile_kernels(graph, open_products))
         except Exception as error:
             if not complaints.is_of_compiler(error) or not torch_private.trust_nothing():
                 raise

@@ -23,5 +23,6 @@ Files in reading order:
     check    a kernel's results beside those of its operations
     site     a block in emitted code: the kernels it has, and the making of one more
     measured  a block that has a kernel when it is called often and the kernel is faster
+    whole    a block and a step of an optimizer, where both have kernels
     updates  the step of an optimizer as one kernel, a chapter of its own
 """

@@ -11,30 +11,17 @@ from janusc import torch_private
 from janusc.types import LITERALS
 
 
-def ambient() -> tuple[Any, ...]:
-    """The state of torch in this thread that changes what the same operations do."""
-    return (
-        torch.is_grad_enabled(),
-        torch_private.any_autocast(),
-        torch.is_inference_mode_enabled(),
-        torch.get_default_dtype(),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.get_num_threads(),
-        torch_private.default_device(),
-    )
-
-
 class InputClass:
     """What is asked of inputs: tensors by their traits, numbers and the like by type and value."""
 
-    __slots__ = ("_ambient", "_check", "_literals", "positions")
+    __slots__ = ("_check", "_is_moment", "_literals", "positions")
 
     def __init__(self, inputs: Sequence[Any], check: Callable[..., bool], positions: tuple[int, ...]) -> None:
         self.positions = positions
         """Of the tensors among the inputs."""
         self._check = check
         self._literals = [(i, x, repr(x)) for i, x in enumerate(inputs) if i not in positions]
-        self._ambient = ambient()
+        self._is_moment = torch_private.ambient_guard()
 
     def takes(self, inputs: Sequence[Any]) -> bool:
         """Whether inputs are of this class, at this moment."""
@@ -44,7 +31,7 @@ class InputClass:
                 if given is not value and (type(given) is not type(value) or repr(given) != text):
                     return False
             inputs = [inputs[i] for i in self.positions]
-        return self._check(*inputs) and self._ambient == ambient()
+        return self._check(*inputs) and self._is_moment()
 
 
 def class_of(inputs: Sequence[Any]) -> InputClass | None:

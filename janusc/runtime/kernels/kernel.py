@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -19,31 +20,41 @@ from janusc.runtime.optimizers import conditions
 from janusc.runtime.transaction import UndoLog, rollback, save_tensor
 
 
+def picker(positions: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What picks the items at these positions."""
+    if len(positions) > 1:
+        return operator.itemgetter(*positions)
+    return lambda items: [items[i] for i in positions]
+
+
 class Kernel:
     """Compiled code for one class of inputs."""
 
-    __slots__ = ("_compiled", "_constants", "_draw", "_wraps", "facts", "inputs")
+    __slots__ = ("_compiled", "_constants", "_draw", "_first", "_wraps", "facts", "inputs", "leaves")
 
     def __init__(self, inputs: InputClass, bare: frozenset[int], facts: Facts, compiled: Compiled) -> None:
         self.inputs, self.facts, self._compiled = inputs, facts, compiled
         self._wraps = [(index, spent(name)) for index, name in facts.histories.items() if index not in bare]
         self._constants = sorted(facts.constants.items())
         self._draw = drawer(facts.draws)
+        self.leaves = picker(facts.leaves)
+        """What picks from the inputs those that get gradients."""
+        self._first = facts.outputs - len(self._constants)  # of the results that are no outputs
 
     def is_usable(self, inputs: Sequence[Any]) -> bool:
         """Whether nobody sees or is told of what the operations do, and no memory overlaps that is written."""
         facts = self.facts
         if not _is_plain_moment() or facts.written and not _are_apart(inputs, self.inputs.positions, facts.written):
             return False
-        return not any(torch_private.is_told_of_gradients(inputs[i]) for i in facts.leaves)
+        return not any(map(torch_private.hooks_on_gradient, self.leaves(inputs)))
 
     def compute(self, inputs: Sequence[Any]) -> list[Any] | None:
         """The tensors among the outputs, new contents, gradients: nothing else is done. None where a demand fails.
 
         Random numbers are drawn, but given back where it comes to nothing. Raises Unfit where the compiled code fails.
         """
-        enabled = torch.is_grad_enabled()
-        torch.set_grad_enabled(False)
+        set_grad, enabled = torch_private.set_grad_enabled, torch.is_grad_enabled()
+        set_grad(False)
         drawn: UndoLog = []
         try:
             given = [inputs[i] for i in self.inputs.positions]
@@ -57,7 +68,7 @@ class Kernel:
             rollback(drawn)
             raise failed("its kernel", error) from None
         finally:
-            torch.set_grad_enabled(enabled)
+            set_grad(enabled)
         rollback(drawn)
         return None
 
@@ -85,31 +96,36 @@ class Kernel:
         results = self.compute(inputs)
         if results is None:
             return None
-        first = self.facts.outputs - len(self._constants)
-        if undo is not None:
-            enabled = torch.is_grad_enabled()
-            torch.set_grad_enabled(False)
-            try:
-                self._hand_over(undo, inputs, results[first:])
-            finally:
-                torch.set_grad_enabled(enabled)
-        del results[first:]
+        if undo is None:
+            return self.outputs(inputs, results)
+        set_grad, enabled = torch_private.set_grad_enabled, torch.is_grad_enabled()
+        set_grad(False)
+        try:
+            found = self.put_contents(undo, inputs, results)
+            if found:
+                gradients.hand_over(undo, self.leaves(inputs), found)
+        finally:
+            set_grad(enabled)
+        return self.outputs(inputs, results)
+
+    def put_contents(self, undo: UndoLog, inputs: Sequence[Any], results: list[Any]) -> list[Any]:
+        """Write new contents where they belong, gradients disabled; the gradients among the results."""
+        facts, first = self.facts, self._first
+        for index, count, contents in zip(facts.written, facts.changes, results[first:]):
+            save_tensor(undo, inputs[index])
+            inputs[index].data.copy_(contents)
+            increment_version([inputs[index]] * count)
+        return results[first + len(facts.written) :]
+
+    def outputs(self, inputs: Sequence[Any], results: list[Any]) -> list[Any]:
+        """What the operations would give, of the results that begin with the tensors among it."""
+        del results[self._first :]
         for index, constant in self._constants:
             results.insert(index, constant)
         for index, wrap in self._wraps:
             result = results[index]
             results[index] = wrap((result.data if result._is_view() else result,), inputs[self.facts.leaves[0]])
         return results
-
-    def _hand_over(self, undo: UndoLog, inputs: Sequence[Any], found: list[torch.Tensor]) -> None:
-        facts = self.facts
-        for index in facts.written:
-            save_tensor(undo, inputs[index])
-        for index, count, contents in zip(facts.written, facts.changes, found):
-            inputs[index].data.copy_(contents)
-            increment_version([inputs[index]] * count)
-        if facts.leaves:
-            gradients.hand_over(undo, [inputs[i] for i in facts.leaves], found[len(facts.written) :])
 
 
 def _is_plain_moment() -> bool:

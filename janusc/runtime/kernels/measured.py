@@ -124,6 +124,25 @@ class MeasuredSite:
             self.awake = False
         return None
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether there are inputs for which a kernel is in use."""
+        return any(known.phase is _use for known in self.classes)
+
+    def settled(self, inputs: Sequence[Any]) -> Kernel | None:
+        """The kernel that is in use for these inputs, for a call by it."""
+        for known in self.classes:
+            if known.phase is _use and known.inputs.takes(inputs):
+                _count(known)
+                return known.kernel
+        return None
+
+    def reject(self, kernel: Kernel, error: Unfit) -> None:
+        """Use a kernel no more."""
+        for known in self.classes:
+            if known.kernel is kernel:
+                self.give_up(known, error)
+
     def _meet(self, found: InputClass, inputs: Sequence[Any]) -> None:
         try:
             self.classes += (_Class(found, sample_of(self._block, inputs, found.positions)),)

@@ -62,6 +62,23 @@ class EarlySite:
         self._compare(made or self._make(inputs), inputs)
         return None
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether there are inputs for which a kernel is in use."""
+        return bool(self._kernels)
+
+    def settled(self, inputs: Sequence[Any]) -> Kernel | None:
+        """The kernel that is in use for these inputs."""
+        for kernel in self._kernels:
+            if kernel.inputs.takes(inputs):
+                return kernel
+        return None
+
+    def reject(self, kernel: Kernel, error: Unfit) -> None:
+        """Use a kernel no more."""
+        self._kernels = tuple(other for other in self._kernels if other is not kernel)
+        self._give_up(kernel.inputs, error)
+
     def _compare(self, kernel: Kernel | None, inputs: Sequence[Any]) -> None:
         """Have the operations run, with the results of a new kernel at hand."""
         if kernel is None or not kernel.is_usable(inputs):
@@ -76,8 +93,7 @@ class EarlySite:
         try:
             return kernel.run(undo, inputs)
         except Unfit as error:
-            self._kernels = tuple(other for other in self._kernels if other is not kernel)
-            self._give_up(kernel.inputs, error)
+            self.reject(kernel, error)
             return None
 
     def _give_up(self, inputs: InputClass, error: Unfit) -> None:

@@ -48,8 +48,6 @@ def _is_simple(args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[s
 @uncounted
 def _without_gradients(clip: Callable[..., Any], original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     set_grad, before = torch_private.set_grad_enabled, torch.is_grad_enabled()
-    if set_grad is None:
-        return original(*args, **kwargs)
     try:
         set_grad(False)
         return clip(original, *args, **kwargs)

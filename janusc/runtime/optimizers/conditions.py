@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -15,16 +15,20 @@ _CHANGING = frozenset({*torch_private.STEP_PARTS, "grad_scale", "found_inf"})
 """Attributes that lead a step elsewhere where an optimizer has them itself."""
 _BEFORE, _BEHIND = torch_private.OWN_STEP_HOOKS
 
+_in_profiler: Callable[[], bool] = torch_private.in_profiler or (lambda: True)
+_in_inference = torch.is_inference_mode_enabled
+_dispatch_modes, _function_modes = torch_private.dispatch_modes, torch_private.function_modes
+_is_tracing, _is_compiling, _in_layers = torch_private.is_tracing, torch.compiler.is_compiling, torch_private.in_layers
+"""Asked some times a step: found once."""
+
 
 def is_unseen() -> bool:
     """Whether nobody sees single operations of torch's, or lines, and no mode changes what they do."""
-    if torch_private.in_profiler is None or torch_private.in_profiler():
+    if _in_profiler() or sys.gettrace() is not None or _in_inference():
         return False
-    if sys.gettrace() is not None or torch.is_inference_mode_enabled():
+    if _dispatch_modes() or _function_modes() and torch_private.watching_modes():
         return False
-    if torch_private.dispatch_modes() or torch_private.function_modes() and torch_private.watching_modes():
-        return False
-    return not (torch_private.is_tracing() or torch.compiler.is_compiling() or torch_private.in_layers())
+    return not (_is_tracing() or _is_compiling() or _in_layers())
 
 
 def has_plain_step(optimizer: Any) -> bool:

@@ -52,8 +52,8 @@ def equivalent(family: Family) -> Equivalent:
     set_grad = torch_private.set_grad_enabled
 
     def step(original: Callable[..., Any], optimizer: Any, /, *args: Any, **kwargs: Any) -> Any:
-        updates = None if args or kwargs or set_grad is None else _prepared(family, optimizer)
-        if updates is None or set_grad is None:
+        updates = None if args or kwargs else _prepared(family, optimizer)
+        if updates is None:
             return original(*args, **kwargs)
         before = torch.is_grad_enabled()
         try:

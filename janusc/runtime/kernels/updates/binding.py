@@ -58,9 +58,11 @@ class Binding:
         self.count = len(layout.parts)
         self.are_parameters = torch_private.tensor_guards(survey.parameters)
         self.are_others = torch_private.tensor_guards(survey.tensors[self.count :])
+        self.are_states = torch_private.tensor_guards(survey.tensors[2 * self.count :]) if self.has_state else None
         self._set_rows(survey.groups)
         self.extents = list(map(memory.extent, self.inputs))
         self.proven: dict[Any, tuple[memory.Ranges, Sequence[Any]]] = {}
+        self.last: tuple[list[int], tuple[memory.Ranges, Sequence[Any]] | None] = [], None
         self.read = _reader(survey.readers)
         self.given: Sequence[Any] = (object(),)  # the options that were taken: none of them yet
         self.options: list[Mapping[str, Any]] = []
@@ -94,11 +96,8 @@ class Binding:
         elif names:
             self.take = lambda states: [state[name] for each, state in zip(names, states) for name in each]
 
-    def tensors(self, optimizer: Any) -> list[Tensor] | None:
-        """What the kernel works on; None where something looks otherwise than it did.
-
-        A parameter that has become the result of an operation has no gradient, for torch's step neither.
-        """
+    def listed(self, optimizer: Any) -> list[Tensor] | None:
+        """The parameters of all groups; None where they are not as many as they were."""
         groups = optimizer.param_groups
         if len(groups) == 1:
             parameters = groups[0]["params"]
@@ -106,9 +105,17 @@ class Binding:
         else:
             parameters = list(chain.from_iterable(group["params"] for group in groups))
             sizes = [len(group["params"]) for group in groups]
-        if type(parameters) is not list or sizes != self.sizes:
+        return parameters if type(parameters) is list and sizes == self.sizes else None
+
+    def tensors(self, optimizer: Any) -> list[Tensor] | None:
+        """What the kernel works on; None where something looks otherwise than it did.
+
+        A parameter that has become the result of an operation has no gradient, for torch's step neither.
+        """
+        parameters = self.listed(optimizer)
+        if parameters is None or self.are_parameters is None or self.are_others is None:
             return None
-        if self.are_parameters is None or self.are_others is None or not self.are_parameters(*parameters):
+        if not self.are_parameters(*parameters):
             return None
         gradients = list(map(_GRADIENT, parameters))
         values = self._values(optimizer.state, parameters) if self.has_state else ()
@@ -120,6 +127,18 @@ class Binding:
             parameters, gradients = [list(compress(items, self.is_present)) for items in (parameters, gradients)]
         others = [*gradients, *values]
         return [*parameters, *others] if self.are_others(*others) else None
+
+    def states(self, optimizer: Any, parameters: Sequence[Tensor]) -> list[Tensor] | None:
+        """The state that the kernel works on, for all of these parameters; None where it looks otherwise."""
+        if not self.has_all:
+            return None
+        if not self.has_state:
+            return []
+        values = self._values(optimizer.state, parameters)
+        if values is None or self.are_states is None:
+            return None
+        found = list(values)
+        return found if self.are_states(*found) else None
 
     def _values(self, known: Mapping[Tensor, Any], parameters: Sequence[Tensor]) -> Iterable[Tensor] | None:
         """The state that the kernel works on, where it is of the same parameters in the same order."""
@@ -134,39 +153,62 @@ class Binding:
 
     def prepare(self, optimizer: Any, tensors: Sequence[Tensor]) -> bool:
         """Write the numbers of the next step; False where the kernel does not do for it."""
-        cells = self._cells(tensors)
-        groups = optimizer.param_groups
-        given = self.read(groups)
-        if cells is None or (not all(map(operator.is_, given, self.given)) and not self._take(groups, given)):
+        count = self.count
+        found = self._prove(tensors[:count], tensors[2 * count :])
+        if found is None:
             return False
-        computed = self._counted(cells) if cells else self.fixed
-        if computed is None:
+        ranges, cells = found
+        addresses = list(map(Tensor.data_ptr, tensors[count : 2 * count]))
+        if not ranges.are_apart_from(addresses, self.extents[count : 2 * count]):
             return False
-        if computed is not self.written and computed != self.written:
-            self.host[:] = array(self.host.typecode, computed)
-            self.written = computed
+        numbers = self._numbers_of(optimizer, cells)
+        if numbers is None:
+            return False
+        self.write(numbers)
         return True
 
-    def _cells(self, tensors: Sequence[Tensor]) -> Sequence[Any] | None:
-        """The counters of steps in memory, after what is changed was found to be apart from all the rest.
+    def figures(self, optimizer: Any, parameters: Sequence[Tensor], states: Sequence[Tensor]) -> list[float] | None:
+        """The numbers of the next step, with gradients that are nowhere yet; None where the kernel does not do."""
+        found = self._prove(parameters, states)
+        return None if found is None else self._numbers_of(optimizer, found[1])
+
+    def write(self, numbers: list[float]) -> None:
+        """Give the kernel its numbers."""
+        if numbers is not self.written and numbers != self.written:
+            self.host[:] = array(self.host.typecode, numbers)
+            self.written = numbers
+
+    def _numbers_of(self, optimizer: Any, cells: Sequence[Any]) -> list[float] | None:
+        """The numbers of the next step; None where the options are none for the kernel."""
+        groups = optimizer.param_groups
+        given = self.read(groups)
+        if not all(map(operator.is_, given, self.given)) and not self._take(groups, given):
+            return None
+        return self._counted(cells) if cells else self.fixed
+
+    def _prove(
+        self, parameters: Sequence[Tensor], states: Sequence[Tensor]
+    ) -> tuple[memory.Ranges, Sequence[Any]] | None:
+        """The memory that is changed, found to be apart from each other, and the counters of steps in it.
 
         Parameters and state stay where they are; gradients may be elsewhere at each step.
         """
-        addresses, count = tuple(map(Tensor.data_ptr, tensors)), self.count
-        found = addresses[count : 2 * count]
-        changed = (addresses[:count], addresses[2 * count :])
-        proven = self.proven.get(changed)
+        changed = list(map(Tensor.data_ptr, [*parameters, *states]))
+        if changed == self.last[0]:
+            return self.last[1]
+        proven = self.proven.get(tuple(changed))
         if proven is None:
+            count = self.count
             sizes = (*self.extents[:count], *self.extents[2 * count :])
-            ranges = memory.ranges_apart(zip((*changed[0], *changed[1]), sizes))
+            ranges = memory.ranges_apart(zip(changed, sizes))
             if ranges is None:
                 return None
-            cells = [_CELLS[self.inputs[i].dtype].from_address(addresses[i]) for i in self.counters]
+            cells = [_CELLS[self.inputs[i].dtype].from_address(changed[i - count]) for i in self.counters]
             if len(self.proven) >= _MOST_PROVEN:
                 self.proven.clear()
-            proven = self.proven[changed] = ranges, cells
-        ranges, counters = proven
-        return counters if ranges.are_apart_from(found, self.extents[count : 2 * count]) else None
+            proven = self.proven[tuple(changed)] = ranges, cells
+        self.last = changed, proven
+        return proven
 
     def _take(self, groups: Sequence[Mapping[str, Any]], given: Sequence[Any]) -> bool:
         """Take options that have changed; False where they are none for the kernel."""

@@ -69,6 +69,27 @@ class FusedStep:
         finally:
             self._lock.release()
 
+    @property
+    def binding(self) -> Binding | None:
+        """What the kernel that was used last is called by; None where there is none yet, or none any more."""
+        return self._bindings[0] if self._bindings and self.objection is None else None
+
+    def complete(self, binding: Binding, tensors: list[Tensor], numbers: list[float]) -> bool:
+        """Make a step that was prepared, with these numbers; False, with nothing changed, in the middle of another."""
+        set_grad = torch_private.set_grad_enabled
+        if not self._lock.acquire(False):
+            return False
+        before = torch.is_grad_enabled()
+        try:
+            binding.write(numbers)
+            set_grad(False)
+            binding.run(tensors)
+            self.made += 1
+        finally:
+            set_grad(before)
+            self._lock.release()
+        return True
+
     def wait(self) -> None:
         """Ask for a kernel for the optimizer as it is, if there is none, and wait for it."""
         optimizer = self.owner()
@@ -83,7 +104,7 @@ class FusedStep:
 
     def _run(self, optimizer: Any) -> bool:
         set_grad = torch_private.set_grad_enabled
-        if set_grad is None or not conditions.is_unseen():
+        if not conditions.is_unseen():
             return False
         try:
             found = self._find(optimizer) if conditions.has_plain_step(optimizer) else None
@@ -156,6 +177,12 @@ class FusedStep:
 
 
 _steps: dict[int, FusedStep] = {}
+
+
+def known_step(optimizer: Any) -> FusedStep | None:
+    """What makes the steps of an optimizer, if it was asked for."""
+    found = _steps.get(id(optimizer))
+    return found if found is not None and found.owner() is optimizer else None
 
 
 def step_of(optimizer: Any, request: Request, patience: int = PATIENCE) -> FusedStep:

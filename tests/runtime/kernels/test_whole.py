@@ -1,0 +1,283 @@
+"""A whole step by kernels: it leaves what eager leaves, and is left out where it is not right."""
+
+import copy
+
+import pytest
+import stepping
+import torch
+import torch.nn.functional as F
+import traced
+
+import janusc as janus
+from janusc.options import BACKENDS
+from janusc.runtime import gradients
+from janusc.runtime.backends.compiled import Kernels
+from janusc.runtime.kernels import whole
+from janusc.runtime.kernels.makers import made_here
+from janusc.runtime.kernels.site import EarlySite
+from janusc.runtime.kernels.updates import places
+
+STEPPED = "traced, and steps"
+if STEPPED not in BACKENDS:
+    BACKENDS.register(
+        STEPPED,
+        Kernels(
+            STEPPED,
+            made_here(lambda module: lambda inputs: traced.compiler(module, ())(*inputs)),
+            EarlySite,
+            places.EarlyStep,
+        ),
+    )
+
+OPTIMIZERS = {
+    "SGD": lambda ps: torch.optim.SGD(ps, lr=0.1),
+    "momentum": lambda ps: torch.optim.SGD(ps, lr=0.1, momentum=0.9, weight_decay=0.01),
+    "Adam": lambda ps: torch.optim.Adam(ps, lr=0.01),
+    "AdamW": lambda ps: torch.optim.AdamW(ps, lr=0.01),
+    "RMSprop": lambda ps: torch.optim.RMSprop(ps, lr=0.01, momentum=0.5),
+    "Adagrad": lambda ps: torch.optim.Adagrad(ps, lr=0.01),
+    "groups": lambda ps: torch.optim.SGD([{"params": ps[2:], "lr": 0.2}, {"params": ps[:2]}], lr=0.1, momentum=0.9),
+}
+
+
+@pytest.fixture(autouse=True)
+def uncompiled(monkeypatch):
+    monkeypatch.setattr(places, "request", stepping.Uncompiled)
+
+
+@pytest.fixture
+def finished(monkeypatch):
+    """The whole steps that were made."""
+    made, finish = [], whole.WholeStep.finish
+
+    def counted(self, optimizer, prepared):
+        finish(self, optimizer, prepared)
+        made.append(optimizer)
+
+    monkeypatch.setattr(whole.WholeStep, "finish", counted)
+    return made
+
+
+class Training:
+    """A small network with its optimizer, and the steps that train it."""
+
+    def __init__(self, make):
+        torch.manual_seed(3)
+        self.net = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
+        self.optimizer = make(list(self.net.parameters()))
+
+    def step(self, x, y):
+        self.optimizer.zero_grad()
+        loss = F.cross_entropy(self.net(x), y)
+        loss.backward()
+        self.optimizer.step()
+        return loss.item()
+
+
+class Pair:
+    """Two of them: one in eager mode, one compiled."""
+
+    def __init__(self, make):
+        self.plain, self.ours = Training(make), Training(make)
+        self.compiled = janus.compile(self.ours.step, backend=STEPPED, warmup=1)
+        torch.manual_seed(4)
+
+    def run(self, count):
+        for _ in range(count):
+            x, y = torch.randn(4, 3), torch.randint(0, 2, (4,))
+            assert self.compiled(x, y) == pytest.approx(self.plain.step(x, y), rel=1e-5)
+            self.compare()
+
+    def compare(self):
+        for p, q in zip(self.plain.net.parameters(), self.ours.net.parameters()):
+            torch.testing.assert_close(q, p)
+            assert (p.grad is None) == (q.grad is None) and q._version > 0
+            if p.grad is not None:
+                torch.testing.assert_close(q.grad, p.grad)
+        one, other = (t.optimizer.state_dict() for t in (self.plain, self.ours))
+        assert one["param_groups"] == other["param_groups"]
+        torch.testing.assert_close(other["state"], one["state"])
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_whole_step_leaves_what_eager_leaves(name, finished):
+    pair = Pair(OPTIMIZERS[name])
+    pair.run(20)
+    assert len(finished) > 10
+
+
+def test_what_changes_between_steps_is_seen(finished):
+    pair = Pair(OPTIMIZERS["momentum"])
+    pair.run(8)
+    count = len(finished)
+    assert count
+    for training in (pair.plain, pair.ours):
+        training.optimizer.param_groups[0]["lr"] = 0.05
+    pair.run(3)
+    saved = copy.deepcopy(pair.plain.optimizer.state_dict())
+    for training in (pair.plain, pair.ours):
+        training.optimizer.load_state_dict(copy.deepcopy(saved))
+        training.net[0].weight.data = training.net[0].weight.data * 0.5
+    pair.run(3)
+    assert len(finished) == count + 6
+
+
+def test_parameters_that_share_memory_are_left_to_torch(finished):
+    pair = Pair(OPTIMIZERS["momentum"])
+    pair.run(8)
+    count = len(finished)
+    for training in (pair.plain, pair.ours):
+        training.net[0].bias.data = training.net[0].weight.data.view(-1)[:5]
+    pair.run(3)
+    assert len(finished) == count
+
+
+def test_a_hook_on_gradients_is_called_once_a_step(finished):
+    pair = Pair(OPTIMIZERS["momentum"])
+    pair.run(8)
+    count, told = len(finished), []
+    pair.ours.net[2].bias.register_post_accumulate_grad_hook(lambda p: told.append(p.grad.clone()))
+    pair.run(3)
+    assert len(told) == 3 and len(finished) == count
+
+
+def test_hooks_on_steps_are_called(finished):
+    pair = Pair(OPTIMIZERS["Adam"])
+    pair.run(8)
+    count, told = len(finished), []
+    pair.ours.optimizer.register_step_pre_hook(lambda *_: told.append("before"))
+    pair.ours.optimizer.register_step_post_hook(lambda *_: told.append("after"))
+    pair.run(2)
+    assert told == ["before", "after"] * 2 and len(finished) == count
+
+
+def test_a_parameter_of_the_optimizer_alone(finished):
+    def make(parameters):
+        return torch.optim.SGD([*parameters, torch.nn.Parameter(torch.ones(2))], lr=0.1)
+
+    pair = Pair(make)
+    pair.run(8)
+    assert not finished
+
+
+def test_parameters_that_are_exchanged(finished):
+    pair = Pair(OPTIMIZERS["momentum"])
+    pair.run(8)
+    for training in (pair.plain, pair.ours):
+        group = training.optimizer.param_groups[0]
+        group["params"].append(group["params"].pop(0))
+    pair.run(6)
+
+
+def test_a_kernel_that_fails_has_done_nothing(finished, monkeypatch):
+    pair = Pair(OPTIMIZERS["momentum"])
+    pair.run(8)
+    count = len(finished)
+
+    def fail(self, inputs):
+        raise whole.Unfit("its kernel failed")
+
+    monkeypatch.setattr(whole.Kernel, "compute", fail)
+    pair.run(2)
+    assert len(finished) == count
+    assert "its kernel failed" in str(janus.explain(pair.compiled))
+
+
+def test_in_the_middle_of_another_step_torch_makes_it(finished):
+    pair = Pair(OPTIMIZERS["momentum"])
+    pair.run(8)
+    fused = whole.known_step(pair.ours.optimizer)
+    made = fused.made
+    with fused._lock:
+        pair.run(2)
+    assert fused.made == made
+    pair.run(1)
+    assert fused.made == made + 1
+
+
+def test_an_interrupt_between_gradients_and_step(monkeypatch):
+    """As in eager mode: the gradients are there, the parameters as they were."""
+    pair = Pair(OPTIMIZERS["momentum"])
+    pair.run(8)
+    before = [p.detach().clone() for p in pair.ours.net.parameters()]
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(whole.WholeStep, "finish", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pair.compiled(torch.randn(4, 3), torch.tensor([0, 1, 1, 0]))
+    assert all(map(torch.equal, before, (p.detach() for p in pair.ours.net.parameters())))
+    assert all(p.grad is not None for p in pair.ours.net.parameters())
+
+
+def test_an_interrupt_while_gradients_are_handed_over(monkeypatch):
+    """The transaction is undone: the gradients are those of the step before."""
+    pair = Pair(OPTIMIZERS["momentum"])
+    pair.run(8)
+    parameters = list(pair.ours.net.parameters())
+    before = [p.grad for p in parameters]
+    replace = gradients.replace
+
+    def interrupted(*args):
+        replace(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gradients, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pair.compiled(torch.randn(4, 3), torch.tensor([0, 1, 1, 0]))
+    assert all(p.grad is g for p, g in zip(parameters, before))
+
+
+def test_a_look_at_the_loss_before_the_step(finished):
+    def make(training):
+        def step(x, y):
+            training.optimizer.zero_grad()
+            loss = F.cross_entropy(training.net(x), y)
+            loss.backward()
+            value = loss.item()
+            training.optimizer.step()
+            return value * 2
+
+        return step
+
+    plain, ours = Training(OPTIMIZERS["Adam"]), Training(OPTIMIZERS["Adam"])
+    expected, compiled = make(plain), janus.compile(make(ours), backend=STEPPED, warmup=1)
+    for _ in range(10):
+        x, y = torch.randn(4, 3), torch.randint(0, 2, (4,))
+        assert compiled(x, y) == pytest.approx(expected(x, y), rel=1e-5)
+    assert len(finished) > 4
+
+
+def test_clipped_gradients_are_clipped_before_the_step(finished):
+    def make(training):
+        def step(x, y):
+            training.optimizer.zero_grad()
+            loss = F.cross_entropy(training.net(x), y)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(training.net.parameters(), 0.01)
+            training.optimizer.step()
+            return loss.item()
+
+        return step
+
+    plain, ours = Training(OPTIMIZERS["SGD"]), Training(OPTIMIZERS["SGD"])
+    expected, compiled = make(plain), janus.compile(make(ours), backend=STEPPED, warmup=1)
+    for _ in range(10):
+        x, y = torch.randn(4, 3), torch.randint(0, 2, (4,))
+        assert compiled(x, y) == pytest.approx(expected(x, y), rel=1e-5)
+    for p, q in zip(plain.net.parameters(), ours.net.parameters()):
+        torch.testing.assert_close(q, p)
+
+
+def test_the_memory_of_gradients_is_not_held(finished):
+    pair = Pair(OPTIMIZERS["SGD"])
+    pair.run(8)
+    assert finished
+    x, y = torch.randn(4, 3), torch.tensor([0, 1, 1, 0])
+    pair.compiled(x, y)
+    gradient = torch.utils.weak.WeakTensorKeyDictionary()
+    for p in pair.ours.net.parameters():
+        gradient[p.grad] = True
+        p.grad = None
+    assert len(gradient) == 0
