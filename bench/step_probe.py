@@ -10,6 +10,7 @@ Each contestant draws from random numbers of its own.
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +24,8 @@ import janusc as janus
 from janusc.options import BACKENDS
 
 FIRST = 100  # steps that a cold start is compared over
+TURN = 0.01  # seconds of a turn: a step comes behind others of its kind, as in training
+AGAIN = 500  # steps after which a training begins anew: long after, momenta of dead units are denormal numbers, slow for all
 EXACT, CLOSE, RELATIVE = 200, 50, 1e-4
 MODEL, STEP = "model compiled", "step compiled"
 
@@ -49,17 +52,27 @@ class Contestant:
         self.seconds: list[float] = []
         self.results: list[Any] = []
         self._random = torch.get_rng_state()
+        self._start = [t.detach().clone() for t in self.training.state()]
 
-    def run(self) -> Any:
-        """The next step; what it returns."""
+    def begin_anew(self) -> None:
+        """Put parameters and buffers back to where training began, in place, and state of optimizers to zero."""
+        models, optimizers = self.training.models, self.training.optimizers
+        with torch.no_grad():
+            for tensor, start in zip((t for m in models for t in (*m.parameters(), *m.buffers())), self._start):
+                tensor.copy_(start)
+            for state in (state for optimizer in optimizers for state in optimizer.state.values()):
+                for value in (value for value in state.values() if isinstance(value, torch.Tensor)):
+                    value.zero_()
+
+    def run(self, steps: int = 1) -> None:
+        """The next steps."""
         torch.set_rng_state(self._random)
-        number = len(self.seconds)
-        start = time.perf_counter()
-        result = self.training.call(number)
-        self.seconds.append(time.perf_counter() - start)
+        for number in range(len(self.seconds), len(self.seconds) + steps):
+            start = time.perf_counter()
+            result = self.training.call(number)
+            self.seconds.append(time.perf_counter() - start)
+            self.results.append(result)
         self._random = torch.get_rng_state()
-        self.results.append(result)
-        return result
 
     def stats(self) -> janus.Stats | None:
         """The counters of janusc; None of another contestant."""
@@ -138,10 +151,14 @@ def steady(step: str, seconds: float, names: Sequence[str]) -> dict[str, dict[st
         runner.seconds, runner.results = [], []
     before = {name: runner.stats() for name, runner in running.items()}
     order = list(running.values())
+    order[0].run(20)
+    length = math.ceil(TURN / median(order[0].seconds))
     end, turn = time.perf_counter() + seconds, 0
     while time.perf_counter() < end or turn < 10:
         for runner in (order[(turn + k) % len(order)] for k in range(len(order))):
-            runner.run()
+            runner.run(length)
+            if len(runner.seconds) % AGAIN < length:
+                runner.begin_anew()
         turn += 1
     for name, runner in running.items():
         was, now = before[name], runner.stats()

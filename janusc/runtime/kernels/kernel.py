@@ -20,6 +20,9 @@ from janusc.runtime.optimizers import conditions
 from janusc.runtime.transaction import UndoLog, rollback, save_tensor
 
 
+_is_anomaly, _saved_hooks = torch.is_anomaly_enabled, torch_private.saved_hooks
+
+
 def picker(positions: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """What picks the items at these positions."""
     if len(positions) > 1:
@@ -130,7 +133,7 @@ class Kernel:
 
 def _is_plain_moment() -> bool:
     """Whether nobody sees single operations, and nothing of the user's is called in a backward pass."""
-    if not conditions.is_unseen() or torch.is_anomaly_enabled() or torch_private.saved_hooks(True) is not None:
+    if not conditions.is_unseen() or _is_anomaly() or _saved_hooks(True) is not None:
         return False
     return gradients.backward_is_torchs() and not torch_private.logs_backward()
 

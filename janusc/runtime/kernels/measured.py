@@ -127,7 +127,10 @@ class MeasuredSite:
     @property
     def is_settled(self) -> bool:
         """Whether there are inputs for which a kernel is in use."""
-        return any(known.phase is _use for known in self.classes)
+        for known in self.classes:
+            if known.phase is _use:
+                return True
+        return False
 
     def settled(self, inputs: Sequence[Any]) -> Kernel | None:
         """The kernel that is in use for these inputs, for a call by it."""
