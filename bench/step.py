@@ -4,8 +4,8 @@
 
 Prints what is required and what was measured, and ends with status 1 where a requirement is not met. The text is also
 written to ``bench/results/step.txt`` where all steps were run and not in a hurry. Cold starts are in processes of their
-own, with empty caches; later the contestants take turns, of about 10 ms each. ``--quick`` takes two minutes: a small one,
-one thread, and torch.compile on the model only.
+own, with empty caches; later the contestants take turns, of about 10 ms each. ``--quick`` takes two minutes: a small
+one, one thread, and torch.compile on the model only.
 """
 
 from __future__ import annotations

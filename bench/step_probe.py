@@ -25,7 +25,7 @@ from janusc.options import BACKENDS
 
 FIRST = 100  # steps that a cold start is compared over
 TURN = 0.01  # seconds of a turn: a step comes behind others of its kind, as in training
-AGAIN = 500  # steps after which a training begins anew: long after, momenta of dead units are denormal numbers, slow for all
+AGAIN = 500  # steps after which a training begins anew: later, momenta of dead units are denormal numbers, slow for all
 EXACT, CLOSE, RELATIVE = 200, 50, 1e-4
 MODEL, STEP = "model compiled", "step compiled"
 

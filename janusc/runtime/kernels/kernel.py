@@ -19,7 +19,6 @@ from janusc.runtime.kernels.spent import spent
 from janusc.runtime.optimizers import conditions
 from janusc.runtime.transaction import UndoLog, rollback, save_tensor
 
-
 _is_anomaly, _saved_hooks = torch.is_anomaly_enabled, torch_private.saved_hooks
 
 
