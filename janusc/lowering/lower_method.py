@@ -213,7 +213,7 @@ def live_method(lo: Lowering, owner: Live, name: str, args: list[Any], kwargs: d
         return live_get(lo, owner, args)
     if type(sample) is set and name in METHODS[set].writes | METHODS[set].reads:
         if name in METHODS[set].writes:
-            write_container(lo, owner)
+            write_container(lo, owner, method=name)
         saved = Sym(owner.value, fresh=name in METHODS[set].writes, pytype=set)
         return container_method(lo, saved, name, args, {})
     writes = _LIST_WRITES if type(sample) is list else _DICT_WRITES if type(sample) is dict else frozenset()

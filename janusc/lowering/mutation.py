@@ -70,6 +70,8 @@ def tensors_in(abstract: Any) -> list[Sym]:
 
 def save_container(lo: Lowering, value: Value, kind: type, method: str = "") -> None:
     """Keep what a container holds; ``method`` is what is about to change it, where that is known."""
+    if kind is set and method == "pop":  # it goes on from where it was, which no copy tells
+        raise lo.refuse_call(codes.METHOD, "which member a set from outside gives next can't be put back")
     lo.builder.emit(ops.SAVE, save_target(kind, method), (value,), (), (), lo.span())
 
 

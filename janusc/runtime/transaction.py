@@ -7,8 +7,9 @@ entry is a function with its arguments; they run last in, first out.
 from __future__ import annotations
 
 import builtins
+import operator
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from types import CellType
@@ -92,14 +93,23 @@ def save_dict(undo: UndoLog, target: dict[Any, Any]) -> None:
     undo.append((_restore_dict, (target, list(target.items()))))
 
 
-def _restore_set(target: set[Any], content: set[Any]) -> None:
+def _restore_set(target: set[Any], content: Iterable[Any]) -> None:
     set.clear(target)
     set.update(target, content)
 
 
 def save_set(undo: UndoLog, target: set[Any]) -> None:
-    """Keep the members of a set."""
-    undo.append((_restore_set, (target, set(target))))
+    """Keep the members of a set and their order, which is as it came about; one that can't be made again is for eager.
+
+    Where the members go depends on the room there is, and that on how many there were at a time.
+    """
+    order = list(target)
+    for content in (set(target), order):
+        made = set(content)
+        if made.__sizeof__() == target.__sizeof__() and all(map(operator.is_, made, order)):
+            undo.append((_restore_set, (target, content)))
+            return
+    raise Deopt(None)
 
 
 def _restore_deque(target: deque[Any], content: list[Any]) -> None:

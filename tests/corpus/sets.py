@@ -165,3 +165,34 @@ def members_of_several_types():
     node, tensor = Node(1), torch.ones(2)
     lists = ([1, 2], ["a", 1.5], [None, True], [node, node, (1, "b")], [tensor, tensor], [2, 3, 3])
     return collect, [(values, X) for values in lists]
+
+
+@program()
+def a_set_from_outside_gives_a_member_before_an_error():
+    """What a set gives next goes on from where it was: also where the statement behind is an error of the program's."""
+
+    def run(x, members, at):
+        y = torch.tanh(x) * 2
+        first = members.pop()
+        return y[at] + first
+
+    return run, [(X, {1, 2, 3}, at) for at in (0, 1, 2, 7, 1, 9, 0)]
+
+
+@program()
+def members_are_in_the_same_order_after_an_error():
+    members = {int(k) for k in "9 3 27 81 17 1 33 65 5".split()}
+
+    def run(x, new, at):
+        y = torch.tanh(x) * 2
+        members.add(new)
+        y = y[at] + 1
+        for k in members:
+            y = torch.tanh(y * k)
+        return y, list(members)
+
+    return (
+        run,
+        [(X, new, at) for new, at in ((2, 0), (2, 1), (4, 7), (4, 1), (6, 9), (97, 0), (97, 5), (98, 1))],
+        members,
+    )

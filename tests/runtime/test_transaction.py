@@ -1,15 +1,18 @@
 """State kept and given back; forced failures."""
 
 import collections
+import contextlib
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from sketch import Record, Sketch, emitted, run_once, single
 
 from janusc.lowering.ir import Tup
 from janusc.runtime import transaction as t
 from janusc.runtime.recovery import recover
-from janusc.runtime.transaction import SAVES, force_abort, rollback
+from janusc.runtime.transaction import SAVES, Deopt, force_abort, rollback, save_set
 from janusc.sentinels import MISS, UNBOUND
 
 
@@ -38,6 +41,39 @@ CHANGES = [
 def test_containers_get_their_content_back(target, value, change):
     before = repr(value)
     assert repr(undone(target, value, change)) == before
+
+
+def history(steps):
+    """A set that came about in these steps: a member is put in, or taken out again where it is there."""
+    made = set()
+    for step in steps:
+        made ^= {step}
+    return made
+
+
+@given(st.lists(st.integers(0, 60), max_size=40), st.lists(st.integers(0, 60), max_size=8))
+def test_sets_get_their_order_back_or_are_left_to_eager(steps, changes):
+    value, twin = history(steps), history(steps)
+    undo = []
+    try:
+        save_set(undo, value)
+    except Deopt:
+        return
+    for change in changes:
+        value ^= {change}
+    rollback(undo)
+    assert list(value) == list(twin)
+    value.add(61), twin.add(61)
+    assert list(value) == list(twin)
+
+
+def test_the_order_of_most_sets_can_be_made_again():
+    kept = 0
+    for size in range(100):
+        with contextlib.suppress(Deopt):
+            save_set([], {(7 * k) % 101 for k in range(size)})
+            kept += 1
+    assert kept > 60
 
 
 def test_containers_are_restored_behind_the_back_of_their_class():
