@@ -18,6 +18,7 @@ from janusc.runtime.transaction import Deopt, UndoLog, save_tensor
 from janusc.typeinfer import callees
 
 _BACKWARD: Any = torch.Tensor.backward
+_INNER_BACKWARD: Any = torch.autograd.backward
 _GRADIENT = operator.attrgetter("grad")
 
 
@@ -63,8 +64,8 @@ def step(optimizer: Any) -> None:
 
 
 def backward_is_torchs() -> bool:
-    """Whether ``loss.backward()`` is what torch makes of it, and nothing that was put in its place."""
-    return torch.Tensor.backward is _BACKWARD
+    """Whether ``loss.backward()`` is what torch makes of it, and nothing was put in the place of what it calls."""
+    return torch.Tensor.backward is _BACKWARD and torch.autograd.backward is _INNER_BACKWARD
 
 
 def hand_over(undo: UndoLog, leaves: Sequence[torch.Tensor], found: Sequence[torch.Tensor]) -> None:

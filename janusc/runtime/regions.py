@@ -115,7 +115,7 @@ def _write_block(writer: Writer, graph: Graph, block: Block) -> bool:
         writer.line(f"    if {name}.running: {name}.stop({tuple_text(names) if names else '()'})")
     if names:
         writer.line("else:")
-        writer.line(f"    {tuple_text(names)} = {found}")
+        writer.line(f"    {tuple_text(names)} = {found}; del {found}")  # which would keep them all
     return True
 
 

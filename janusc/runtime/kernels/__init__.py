@@ -19,6 +19,7 @@ Files in reading order:
     spent    tensors whose history was used up by that backward pass
     carried  a block as text for the compiler process
     makers   who makes a kernel: this process, or the compiler process
+    methods  what is asked of tensors by name, where a program may have put its own
     kernel   a kernel as it is called
     check    a kernel's results beside those of its operations
     site     a block in emitted code: the kernels it has, and the making of one more

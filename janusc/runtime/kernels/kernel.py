@@ -15,6 +15,7 @@ from janusc.runtime.kernels.classes import InputClass
 from janusc.runtime.kernels.draws import drawer
 from janusc.runtime.kernels.joint import Facts
 from janusc.runtime.kernels.makers import Compiled, failed
+from janusc.runtime.kernels.methods import Methods
 from janusc.runtime.kernels.spent import spent
 from janusc.runtime.optimizers import conditions
 from janusc.runtime.transaction import UndoLog, rollback, save_tensor
@@ -32,10 +33,12 @@ def picker(positions: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]
 class Kernel:
     """Compiled code for one class of inputs."""
 
-    __slots__ = ("_compiled", "_constants", "_draw", "_first", "_wraps", "facts", "inputs", "leaves")
+    __slots__ = ("_compiled", "_constants", "_draw", "_first", "_methods", "_wraps", "facts", "inputs", "leaves")
 
-    def __init__(self, inputs: InputClass, bare: frozenset[int], facts: Facts, compiled: Compiled) -> None:
-        self.inputs, self.facts, self._compiled = inputs, facts, compiled
+    def __init__(
+        self, inputs: InputClass, bare: frozenset[int], methods: Methods, facts: Facts, compiled: Compiled
+    ) -> None:
+        self.inputs, self.facts, self._compiled, self._methods = inputs, facts, compiled, methods
         self._wraps = [(index, spent(name)) for index, name in facts.histories.items() if index not in bare]
         self._constants = sorted(facts.constants.items())
         self._draw = drawer(facts.draws)
@@ -44,11 +47,16 @@ class Kernel:
         self._first = facts.outputs - len(self._constants)  # of the results that are no outputs
 
     def is_usable(self, inputs: Sequence[Any]) -> bool:
-        """Whether nobody sees or is told of what the operations do, and no memory overlaps that is written."""
+        """Whether nobody sees or is told of what the operations do, or does them in another way.
+
+        Nor may memory overlap that is written.
+        """
         facts = self.facts
         if not _is_plain_moment() or facts.written and not _are_apart(inputs, self.inputs.positions, facts.written):
             return False
-        return not any(map(torch_private.hooks_on_gradient, self.leaves(inputs)))
+        if any(map(torch_private.hooks_on_gradient, self.leaves(inputs))):
+            return False
+        return self._methods.are_torchs(inputs)
 
     def compute(self, inputs: Sequence[Any]) -> list[Any] | None:
         """The tensors among the outputs, new contents, gradients: nothing else is done. None where a demand fails.

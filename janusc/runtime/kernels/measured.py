@@ -27,6 +27,7 @@ from janusc.runtime.kernels.functional import Unfit
 from janusc.runtime.kernels.joint import Sample, sample_of, split_block
 from janusc.runtime.kernels.kernel import Kernel
 from janusc.runtime.kernels.makers import Maker, Making
+from janusc.runtime.kernels.methods import Methods
 from janusc.runtime.kernels.site import MOST
 from janusc.runtime.transaction import UndoLog
 
@@ -101,7 +102,7 @@ class MeasuredSite:
         """The class whose operations are timed just now."""
         self.classes: tuple[_Class, ...] = ()
         self._graph, self._objects, self._maker = graph, objects, maker
-        self.bare = bare
+        self.bare, self.methods = bare, Methods(graph)
         self._block = split_block(graph, objects)
         self._strange = 0
         self._started = 0.0
@@ -230,7 +231,7 @@ def _asked_for(site: MeasuredSite, known: _Class, undo: UndoLog | None, inputs: 
     made = known.making.poll()
     if made is None:
         return None
-    known.kernel, known.making, known.calls = Kernel(known.inputs, site.bare, *made), None, 0
+    known.kernel, known.making, known.calls = Kernel(known.inputs, site.bare, site.methods, *made), None, 0
     known.phase = _compare
     return known.phase(site, known, undo, inputs)
 

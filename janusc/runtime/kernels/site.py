@@ -15,6 +15,7 @@ from janusc.runtime.kernels.functional import Unfit
 from janusc.runtime.kernels.joint import sample_of, split_block
 from janusc.runtime.kernels.kernel import Kernel
 from janusc.runtime.kernels.makers import Maker
+from janusc.runtime.kernels.methods import Methods
 from janusc.runtime.transaction import UndoLog
 
 MOST = 4
@@ -40,7 +41,7 @@ class EarlySite:
         self.failures: list[str] = []
         """Why classes of inputs have no kernel."""
         self._graph, self._objects, self._bare, self._maker = graph, objects, bare, maker
-        self._block = split_block(graph, objects)
+        self._block, self._methods = split_block(graph, objects), Methods(graph)
         self._kernels: tuple[Kernel, ...] = ()
         self._unfit: list[InputClass] = []
         self._unchecked: list[Kernel] = []
@@ -111,7 +112,7 @@ class EarlySite:
             self._give_up(found, error)
             return None
         assert made is not None
-        kernel = Kernel(found, self._bare, *made)
+        kernel = Kernel(found, self._bare, self._methods, *made)
         self._unchecked.append(kernel)
         return kernel
 

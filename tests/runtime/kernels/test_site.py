@@ -1,6 +1,7 @@
 """Kernels in the place of blocks: what they take, what they leave behind, and when they are left out."""
 
 import shutil
+import weakref
 
 import pytest
 import torch
@@ -359,3 +360,25 @@ def test_what_only_numbers_are_asked_of_needs_no_history(monkeypatch):
         for _ in range(3):
             step(*batch())
         assert len(made) == histories
+
+
+def test_what_a_kernel_has_made_lives_as_long_as_its_names():
+    refs = []
+
+    @janus.opaque
+    def note(tensor=None):
+        alive = [r() is not None for r in refs]
+        refs[:] = [] if tensor is None else [weakref.ref(tensor)]
+        return alive
+
+    def f(x):
+        y = torch.tanh(x * 2)
+        z = torch.sin(y) + 1
+        note(z)
+        z = torch.cos(y) + y
+        return z, note()
+
+    made = compiled(f, strict=False)
+    for _ in range(4):
+        assert made(torch.ones(3))[1] == [False]
+    assert "a kernel" in janus.explain(made)
