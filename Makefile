@@ -3,6 +3,7 @@ PYTHON ?= python3
 JOBS ?= 2
 PYTEST_ARGS ?=
 FUZZ_ARGS ?=
+KERNELS ?= traced
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,7 +12,7 @@ SUPPORTED := torch>=2.11,<2.15
 CPU_BUILD := torch==2.13.0+cpu
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint fuzz properties bench setup format clean
+.PHONY: demo test lint fuzz kernels properties bench setup format clean
 
 demo: $(STAMP)
 	$(BIN)/python -m janusc demo
@@ -29,6 +30,11 @@ lint: $(STAMP)
 # Generated programs against eager, by the thousand; says how to go on when it is stopped.
 fuzz: $(STAMP)
 	cd tests && JANUSC_VERIFY=each ../$(BIN)/python -m generated.fuzz --jobs $(JOBS) $(FUZZ_ARGS)
+
+# The whole corpus on kernels, as it is and with its checks failing. KERNELS=inductor has torch's compiler make them, which
+# takes hours.
+kernels: $(STAMP)
+	JANUSC_KERNELS=$(KERNELS) $(BIN)/python -m pytest -n $(JOBS) --timeout=3600 -o faulthandler_timeout=3700 -k kernels tests/test_abort.py tests/runtime/kernels/test_programs.py $(PYTEST_ARGS)
 
 # The property tests with many more examples each.
 properties: $(STAMP)

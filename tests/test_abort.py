@@ -4,6 +4,7 @@ import contextlib
 import functools
 import os
 
+import on_kernels
 import pytest
 from corpus import PROGRAMS
 
@@ -15,7 +16,7 @@ EVERY = os.environ.get("JANUSC_FUZZ") == "1"
 LONG = "models.", "recursion", "rollouts.", "numbers.", "ordering.", "sequences.", "worklists."
 
 
-def run(name, number):
+def run(name, number, backend="aten"):
     """One run of a program with the ``number``-th check failing in the first call that has so many."""
     fired = []
 
@@ -28,7 +29,7 @@ def run(name, number):
             yield
         fired.append(forced.fired)
 
-    compiler = functools.partial(janus.compile, backend="aten", warmup=1, abort_hooks=True)
+    compiler = functools.partial(janus.compile, backend=backend, warmup=1, abort_hooks=True)
     return record(PROGRAMS[name].world, compiler, around=around), any(fired)
 
 
@@ -49,6 +50,17 @@ def test_every_abort_equals_eager(name):
         assert not found, f"check {number} failing: {report(found, len(trace.calls))}"
         if not fired:
             break
+
+
+@pytest.mark.parametrize("name", on_kernels.CHOSEN[:: 1 if on_kernels.EVERY else 32])
+def test_every_abort_on_kernels_equals_eager_but_for_rounding(name):
+    eager = record(PROGRAMS[name].world)
+    number, fired = 0, True
+    while fired:
+        trace, fired = run(name, number, on_kernels.BACKEND)
+        found = differences(eager, trace, on_kernels.TOLERANCE)
+        assert not found, f"check {number} failing: {report(found, len(trace.calls))}"
+        number += 1 + number // 3
 
 
 def test_a_forced_abort_falls_back():

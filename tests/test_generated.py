@@ -4,10 +4,12 @@
 """
 
 import pytest
+import traced
 from generated import expressions, fuzz
 from generated.running import Statistics, compare, examine, write_program
 
 import janusc as janus
+from janusc.runtime.kernels.check import Check
 
 PROGRAMS, BLOCK = 300, 10
 
@@ -19,7 +21,11 @@ def test_equal_to_eager(first):
         assert not report, report
 
 
-@pytest.mark.parametrize("options", [{"passes": False}, {"executor": "interpreter"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{"passes": False}, {"executor": "interpreter"}, {"backend": traced.NAME, "tolerance": fuzz.TOLERANCE}],
+    ids=str,
+)
 def test_other_modes_equal_eager(options):
     for seed in range(20):
         report = examine(seed, warmup=1, **options)
@@ -37,6 +43,37 @@ def test_most_of_it_runs_in_graphs():
 
 def test_a_seed_always_gives_the_same_program():
     assert write_program(3)[0] == write_program(3)[0]
+
+
+SMALL = """
+import torch
+
+LOG, SEEN = [], []
+
+def f(x):
+    return torch.relu(x) * 2 + 1
+
+def steps():
+    return [(torch.ones(3),)] * 5
+"""
+
+
+def test_a_kernel_that_was_thrown_away_is_a_difference(monkeypatch):
+    assert compare(SMALL, warmup=1, backend=traced.NAME) == ("cycle 0", [])
+    monkeypatch.setattr(Check, "passes", lambda check, outputs: False)
+    _, found = compare(f"{SMALL}# code of its own", warmup=1, backend=traced.NAME)
+    assert [difference.path for difference in found] == ["kernel"]
+
+
+def test_only_kernels_may_round(monkeypatch):
+    compile_wrongly(monkeypatch, lambda calls, result: result + 1e-5)
+    for backend, tolerance, differs in (("aten", None, True), (traced.NAME, 1e-4, False), (traced.NAME, 1e-6, True)):
+        assert bool(compare(SMALL, backend=backend, tolerance=tolerance)[1]) is differs
+
+
+def test_kernels_have_a_tolerance_unless_another_is_named():
+    named = (["--backend", "aten"], ["--backend", "inductor"], ["--backend", "auto", "--tolerance", "0.5"])
+    assert [fuzz.tolerance_of(fuzz.parser().parse_args(x)) for x in named] == [None, fuzz.TOLERANCE, 0.5]
 
 
 def test_each_cycle_makes_other_checks_fail():

@@ -3,6 +3,8 @@
 make fuzz                                  20,000 programs
 make fuzz FUZZ_ARGS='--first 12000'        the rest of a run that was stopped there
 make fuzz FUZZ_ARGS='--first 77 --programs 1'
+make fuzz FUZZ_ARGS='--backend traced'     blocks as kernels that no compiler has made: equal but for rounding
+make fuzz FUZZ_ARGS='--backend inductor --programs 200'
 """
 
 from __future__ import annotations
@@ -21,10 +23,16 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import traced  # noqa: F401  registers the backend of that name
+
 from .running import Statistics, examine
 
 BLOCK = 25
 SECONDS = 120  # for one program; the slowest take three
+SLOWER = 5  # as many times as long where there are kernels to be made
+
+
+TOLERANCE = 1e-4  # relative and absolute, of numbers that kernels compute
 
 
 class Stuck(KeyboardInterrupt):
@@ -36,9 +44,16 @@ def warmup_of(seed: int) -> int:
     return (1, 2, 0, 1, 3)[seed % 5]
 
 
+def tolerance_of(options: Any) -> float | None:
+    """How far numbers may be apart: not at all, but for kernels."""
+    if options.tolerance is None and options.backend != "aten":
+        return TOLERANCE
+    return options.tolerance
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The number for the shell: 0 where all programs equal eager."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     stop = options.first + options.programs
     started, shown = time.monotonic(), 0.0
     total, reports, next_seed = Statistics(), [], options.first
@@ -65,7 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
     parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__.partition("\n")[0])
     number: dict[str, Any] = {"type": int, "metavar": "N"}
     parser.add_argument("--first", default=0, help="the first seed", **number)
@@ -74,6 +90,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cycles", default=10, help="how often the calls are repeated, other checks failing", **number)
     parser.add_argument("--failures", default=10, help="stop after so many programs that differ", **number)
     parser.add_argument("--reducing", default=60, help="seconds to look for a smaller program that differs", **number)
+    parser.add_argument("--backend", default="aten", metavar="NAME", help="aten, traced, inductor or auto")
+    parser.add_argument(
+        "--tolerance", default=None, type=float, metavar="T", help=f"of kernels; {TOLERANCE} by default"
+    )
     parser.add_argument("--every", default=15, help="seconds between two lines of progress", **number)
     return parser
 
@@ -97,11 +117,11 @@ def _blocks(options: Any) -> Iterator[Result]:
     starts = [(first, min(first + size, stop)) for first in range(options.first, stop, size)]
     if options.jobs == 0:
         for first, end in starts:
-            yield _run_block(first, end, options.cycles, options.reducing)
+            yield _run_block(first, end, options)
         return
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(options.jobs, context, _set_up) as pool:
-        running = [pool.submit(_run_block, a, b, options.cycles, options.reducing) for a, b in starts]
+        running = [pool.submit(_run_block, a, b, options) for a, b in starts]
         try:
             for future in running:
                 yield future.result()
@@ -129,26 +149,35 @@ def _set_up() -> None:
     gc.freeze()
 
 
-def _run_block(first: int, stop: int, cycles: int, reducing: float) -> Result:
+def _run_block(first: int, stop: int, options: Any) -> Result:
     statistics, reports = Statistics(), []
     for seed in range(first, stop):
-        report = _run_program(seed, cycles, statistics, reducing)
+        report = _run_program(seed, statistics, options)
         if report:
             reports.append(report)
     return stop, statistics, reports
 
 
-def _run_program(seed: int, cycles: int, statistics: Statistics, reducing: float) -> str:
+def _run_program(seed: int, statistics: Statistics, options: Any) -> str:
     def stuck(number: int, frame: Any) -> None:
         faulthandler.dump_traceback(file=sys.__stderr__)
         raise Stuck
 
+    seconds = SECONDS * (1 if options.backend == "aten" else SLOWER)
     before = signal.signal(signal.SIGALRM, stuck)
-    signal.alarm(SECONDS + int(reducing))
+    signal.alarm(seconds + int(options.reducing))
     try:
-        return examine(seed, cycles, statistics, reducing, warmup=warmup_of(seed))
+        return examine(
+            seed,
+            options.cycles,
+            statistics,
+            options.reducing,
+            warmup=warmup_of(seed),
+            backend=options.backend,
+            tolerance=tolerance_of(options),
+        )
     except Stuck:
-        return f"seed {seed} differs: it takes more than {SECONDS} seconds"
+        return f"seed {seed} differs: it takes more than {seconds} seconds"
     except Exception as error:
         return f"seed {seed} differs: {type(error).__name__} in the test itself: {error}"
     finally:

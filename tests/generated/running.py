@@ -18,6 +18,7 @@ from typing import Any
 
 import janusc as janus
 from janusc.lowering.ir import HostRange
+from janusc.runtime.kernels.check import WRONG
 from janusc.runtime.transaction import ForcedAbort, Hook, force
 from janusc.testing import Difference, Trace, World, differences, record, report
 
@@ -39,6 +40,7 @@ class Statistics:
     fallbacks: int = 0
     raised: int = 0
     aborts: int = 0
+    kernels: int = 0
     codes: Counter[str] = field(default_factory=Counter)
 
     def count(self, trace: Trace, target: Any) -> None:
@@ -51,7 +53,9 @@ class Statistics:
         for view in janus.graphs(target):
             if not any(isinstance(step, HostRange) for step in view.chain.steps):
                 self.whole_calls += view.calls
-        self.codes.update(set(re.findall(r"JC\d+", janus.explain(target))))
+        text = janus.explain(target)
+        self.codes.update(set(re.findall(r"JC\d+", text)))
+        self.kernels += bool(re.search(r"\b(a kernel|\d+ kernels)\b", text))
         self.graph_calls += stats.graph_calls
         self.in_graphs += stats.graph_calls > 0
 
@@ -68,6 +72,7 @@ class Statistics:
                 f"{self.calls} calls, {self.raised / calls:.0%} raise, {self.graph_calls / calls:.0%} in graphs",
                 f"{self.whole_calls / calls:.0%} in a graph without host statements",
                 f"{self.fallbacks / calls:.1%} fall back; {self.aborts} aborts",
+                f"{self.kernels / programs:.0%} of the programs have kernels",
                 f"codes {self.codes.most_common(12)}",
             )
         )
@@ -173,6 +178,8 @@ def compare(
     eager: tuple[Session, Trace] | None = None,
     statistics: Statistics | None = None,
     cycles: int = 0,
+    tolerance: float | None = None,
+    backend: str = "aten",
     **options: Any,
 ) -> tuple[str, list[Difference]]:
     """What differs from the eager run, faults of the compiler's own included, and in which of the cycles.
@@ -180,8 +187,8 @@ def compare(
     After the calls as they are, up to ``cycles`` times all of them again, each call with another check failing.
     """
     session, trace = eager or _begin(source)
-    compiled = Session(source, functools.partial(janus.compile, backend="aten", abort_hooks=cycles > 0, **options))
-    found = _differences(trace, compiled.cycle(), compiled)
+    compiled = Session(source, functools.partial(janus.compile, backend=backend, abort_hooks=cycles > 0, **options))
+    found = _differences(trace, compiled.cycle(), compiled, tolerance)
     if statistics is not None:
         statistics.count(trace, compiled.function)
     aborts = EachAbort(random.Random(len(source)))
@@ -192,7 +199,7 @@ def compare(
         made = compiled.cycle(aborts.around)
         if len(aborts.done) == before:
             break
-        found = _differences(session.cycle(), made, compiled)
+        found = _differences(session.cycle(), made, compiled, tolerance)
     if statistics is not None:
         statistics.aborts += len(aborts.done)
     return f"cycle {cycles}", found
@@ -203,11 +210,13 @@ def _begin(source: str) -> tuple[Session, Trace]:
     return session, session.cycle()
 
 
-def _differences(eager: Trace, made: Trace, compiled: Session) -> list[Difference]:
-    found = [d for d in differences(eager, made) if not _is_repeated_warning(d)]
+def _differences(eager: Trace, made: Trace, compiled: Session, tolerance: float | None) -> list[Difference]:
+    found = [d for d in differences(eager, made, tolerance) if not _is_repeated_warning(d)]
     text = janus.explain(compiled.function)
     if "a fault of janusc's own" in text:
         found.append(Difference(0, "explanation", None, text))
+    if WRONG in text:  # it was thrown away before it could do harm
+        found.append(Difference(0, "kernel", None, text))
     return found
 
 

@@ -2,22 +2,19 @@
 
 import pytest
 from corpus import PROGRAMS
-from traced import NAME
+from on_kernels import BACKEND, CHOSEN, TOLERANCE
 
 import janusc as janus
+from janusc.runtime.kernels.check import WRONG
 from janusc.testing import differences, record, report
-
-TRAINING = ("backwards.", "optimizers.", "training.")
-SEEN_BY_TRACING = {"replacements.wrapped_functions_of_torch"}
-"""Watches functions that torch itself calls while it traces, in this process for a compiler of the user's own."""
-CHOSEN = sorted({*(n for n in PROGRAMS if n.startswith(TRAINING)), *list(PROGRAMS)[::8]} - SEEN_BY_TRACING)
 
 
 @pytest.mark.parametrize("name", CHOSEN)
 def test_equal_to_eager_but_for_rounding(name):
     world = PROGRAMS[name].world
-    trace = record(world, lambda f: janus.compile(f, backend=NAME, warmup=1))
-    found = differences(record(world), trace, 1e-4)
+    trace = record(world, lambda f: janus.compile(f, backend=BACKEND, warmup=1))
+    found = differences(record(world), trace, TOLERANCE)
     assert not found, report(found, len(trace.calls))
-    faults = [text for text in map(janus.explain, trace.decorated) if "a fault of janusc's own" in str(text)]
+    said = [str(janus.explain(target)) for target in trace.decorated]
+    faults = [text for text in said if "a fault of janusc's own" in text or WRONG in text]
     assert not faults, faults[0]
