@@ -80,7 +80,7 @@ def carry_known(lo: Lowering, name: str, held: Known) -> Any:
 
 
 def assigned_types(parsed: ParsedFunction, statements: tuple[Any, ...], profile: Any) -> dict[str, Type | None]:
-    """The profiled types of the names that plain assignments among host statements set; others are left out."""
+    """The profiled types of the names that plain assignments and loops in host statements set; others are left out."""
     plain: dict[str, list[Type | None]] = {}
     count: dict[str, int] = {}
     for node in nodes_of(statements):
@@ -90,6 +90,9 @@ def assigned_types(parsed: ParsedFunction, statements: tuple[Any, ...], profile:
             seen = profile.type_at(parse.site(parsed, node))
             seen = profile.type_at(parse.site(parsed, node.value)) if seen is None else seen
             for name, part in _targets(node.targets[0], seen):
+                plain.setdefault(name, []).append(part)
+        if isinstance(node, gast.For):
+            for name, part in _targets(node.target, profile.type_at(parse.site(parsed, node, "Item"))):
                 plain.setdefault(name, []).append(part)
     return {
         name: join_all([t for t in types if t is not None])
@@ -103,5 +106,5 @@ def _targets(target: Any, seen: Type | None) -> list[tuple[str, Type | None]]:
         return [(target.id, seen)]
     if isinstance(target, gast.Tuple) and isinstance(seen, TupleType) and len(seen.items) == len(target.elts):
         pairs = zip(target.elts, seen.items)
-        return [(t.id, part) for t, part in pairs if isinstance(t, gast.Name)]
+        return [found for t, part in pairs for found in _targets(t, part)]
     return []

@@ -30,12 +30,14 @@ def is_small(kind: Type) -> bool:
 def write_nodes(writer: Writer, graph: Graph, release: bool = True) -> None:
     """Every node of a graph whose parameters have names."""
     uses = last_uses(graph)
-    _write_run(writer, graph, uses, writer.backend.blocks(graph, uses), release)
+    _write_run(writer, graph, uses, () if writer.one_by_one else writer.backend.blocks(graph, uses), release)
 
 
 def _write_one_by_one(writer: Writer, graph: Graph) -> None:
-    """The nodes of a block for which there is no kernel."""
-    _write_run(writer, graph, last_uses(graph), (), True)
+    """The nodes of a block for which there is no kernel, and those in their regions."""
+    writer.one_by_one = True
+    write_nodes(writer, graph)
+    writer.one_by_one = False
 
 
 def _write_run(writer: Writer, graph: Graph, uses: dict[Value, int], found: Sequence[Block], release: bool) -> None:

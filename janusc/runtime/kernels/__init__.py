@@ -16,6 +16,7 @@ Files in reading order:
     draws    random numbers, drawn before a kernel
     functional  writes in a traced graph as values
     bare     values whose history nobody can see
+    history  which values of a block may have a history
     spent    tensors whose history was used up by that backward pass
     carried  a block as text for the compiler process
     makers   who makes a kernel: this process, or the compiler process

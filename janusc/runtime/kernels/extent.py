@@ -12,6 +12,7 @@ from dataclasses import replace
 from janusc.lowering.effects import IDENTITY_OPERATORS, is_scalar
 from janusc.lowering.ir import Graph, Node, Value
 from janusc.runtime.blocks import Block, block_of, is_tensor_op
+from janusc.runtime.kernels.history import is_without_gradients
 from janusc.types import TensorType
 
 _BETWEEN = frozenset(
@@ -32,9 +33,15 @@ def _draws_by_contents(node: Node) -> bool:
     return name in _BY_CONTENTS or name == "bernoulli" and len(node.args) == 1 and not node.kwargs
 
 
-def _is_admitted(node: Node) -> bool:
+def _is_admitted(node: Node, graph: Graph) -> bool:
     """Whether a node may stand in a kernel, as far as can be said before it is traced."""
     name = node.op.name
+    if name == "context":
+        return is_without_gradients(node, graph) and all(
+            inner.op.name in _BETWEEN and _is_admitted(inner, region)
+            for region in node.regions
+            for inner in region.nodes
+        )
     if name in _BETWEEN:
         if _draws_by_contents(node):
             return False
@@ -52,7 +59,7 @@ def extents(graph: Graph, uses: dict[Value, int]) -> tuple[Block, ...]:
     start, nodes = 0, graph.nodes
     while start < len(nodes):
         stop = start
-        while stop < len(nodes) and _is_admitted(nodes[stop]):
+        while stop < len(nodes) and _is_admitted(nodes[stop], graph):
             stop += 1
         first = next((i for i in range(start, stop) if is_tensor_op(nodes[i]) or nodes[i].op.name in _RANDOM), stop)
         ends = stop < len(nodes) and nodes[stop].op.name == "backward"

@@ -21,8 +21,11 @@ from janusc.runtime.kernels.demands import Demands
 from janusc.runtime.kernels.draws import lift_draws
 from janusc.runtime.kernels.faithful import check_faithful
 from janusc.runtime.kernels.functional import Unfit, make_functional
+from janusc.runtime.kernels.history import may_have_history
 from janusc.runtime.kernels.spent import keeps_tensors, leads_to
 from janusc.types import LITERALS
+
+_ELSEWHERE = "its backward pass is not in the graph"
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,10 @@ def run(block: BlockGraph, sample: Sample, facts: Facts, *tensors: torch.Tensor)
         outputs = made[: len(block.graph.outputs)]
         found = _outputs_of(outputs, facts)
         gradients: list[torch.Tensor] = []
-        if block.loss is not None:
+        if block.loss is None:
+            if any(getattr(x, "requires_grad", False) for x in (*outputs, *(values[i] for i in written))):
+                raise Unfit(_ELSEWHERE)
+        else:
             facts.histories = _histories(outputs, made[-1])
             leaves = [values[i] for i in sample.leaves]
             gradients, facts.leaves = _differentiate(made[-1], leaves, sample.leaves)
@@ -180,11 +186,11 @@ def _outputs_of(outputs: Sequence[Any], facts: Facts) -> list[torch.Tensor]:
 def _leaves_of(block: BlockGraph, inputs: Sequence[Any]) -> list[int]:
     """Where the leaves are that get gradients; whatever else has a history can't be followed."""
     params = block.graph.params
-    if block.loss is None:
-        if torch.is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in inputs):
-            raise Unfit("its backward pass is not in the graph")
-        return []
     requiring = [i for i, x in enumerate(inputs) if getattr(x, "requires_grad", False)]
+    if block.loss is None:
+        if requiring and torch.is_grad_enabled() and may_have_history(block.graph, (params[i] for i in requiring)):
+            raise Unfit(_ELSEWHERE)
+        return []
     if any(params[i] not in block.leaves or inputs[i].grad_fn is not None for i in requiring):
         raise Unfit("its history begins before it")
     return requiring

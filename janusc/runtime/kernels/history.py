@@ -1,0 +1,34 @@
+"""Which values of a block may have a history: what is computed from tensors that require gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from janusc.lowering.ir import Graph, Node, Value, values_of
+
+NO_GRAD = "torch.no_grad"
+
+_WITHOUT = frozenset(
+    "detach argmax argmin argsort eq ne lt le gt ge isnan isfinite isinf logical_and logical_or logical_not bool int "
+    "long shape dtype ndim device size dim numel".split()
+)
+"""What has no derivative, under the names that operators, methods and functions share."""
+
+
+def may_have_history(graph: Graph, requiring: Iterable[Value]) -> bool:
+    """Whether an output of a graph may be part of a history, where these inputs require gradients."""
+    found = set(requiring)
+    for node in graph.nodes:
+        if node.op.name != "context" and node.target.rpartition(".")[2] in _WITHOUT:
+            continue
+        if not is_without_gradients(node, graph) and not found.isdisjoint(node.inputs):
+            found.update(node.outputs)
+    return not found.isdisjoint(values_of(graph.outputs))
+
+
+def is_without_gradients(node: Node, graph: Graph) -> bool:
+    """Whether a node is a block under ``torch.no_grad()``."""
+    if node.op.name != "context":
+        return False
+    made = next((other for other in graph.nodes if node.args[0] in other.outputs), None)
+    return made is not None and made.target == NO_GRAD and not made.args
