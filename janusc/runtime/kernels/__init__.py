@@ -11,6 +11,7 @@ Files in reading order:
     classes  the class of inputs a kernel is for, as something to ask at each call
     extent   how far a kernel reaches in a graph
     joint    a block as one traced graph, with the backward pass that ends it
+    pools    relus behind pools, where there is less to do
     demands  what operations demand of the contents of tensors
     faithful  what the kernel compiler computes otherwise
     draws    random numbers, drawn before a kernel

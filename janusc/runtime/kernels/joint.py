@@ -22,6 +22,7 @@ from janusc.runtime.kernels.draws import lift_draws
 from janusc.runtime.kernels.faithful import check_faithful
 from janusc.runtime.kernels.functional import Unfit, make_functional
 from janusc.runtime.kernels.history import may_have_history
+from janusc.runtime.kernels.pools import pool_first
 from janusc.runtime.kernels.spent import keeps_tensors, leads_to
 from janusc.types import LITERALS
 
@@ -97,13 +98,14 @@ def split_block(graph: Graph, objects: Mapping[str, Any]) -> BlockGraph:
     saves = {v for node in graph.nodes if node.op.name == "save" for v in node.inputs}
     written = tuple(v for v in graph.params if v in saves)
     last = graph.nodes[-1]
-    nodes = tuple(node for node in graph.nodes if node.op.name not in ("save", "backward"))
+    computing = tuple(node for node in graph.nodes if node.op.name not in ("save", "backward"))
+    graph = pool_first(replace(graph, nodes=computing))
     if last.op.name != "backward":
-        return BlockGraph(replace(graph, nodes=nodes), objects, written=written)
+        return BlockGraph(graph, objects, written=written)
     loss, leaves = last.args
     assert isinstance(loss, Value) and isinstance(leaves, Tup)
     named = tuple(v for v in leaves.items if isinstance(v, Value))
-    return BlockGraph(replace(graph, nodes=nodes), objects, loss, named, written)
+    return BlockGraph(graph, objects, loss, named, written)
 
 
 def sample_of(block: BlockGraph, inputs: Sequence[Any], positions: Sequence[int]) -> Sample:
