@@ -13,9 +13,11 @@ Files in reading order:
     joint    a block as one traced graph, with the backward pass that ends it
     pools    relus behind pools, where there is less to do
     demands  what operations demand of the contents of tensors
-    faithful  what the kernel compiler computes otherwise
     draws    random numbers, drawn before a kernel
     functional  writes in a traced graph as values
+    intervals  between which numbers indices are, whatever the inputs
+    bounds   indices kept in bounds, and divisors from zero
+    faithful  what the kernel compiler computes otherwise
     bare     values whose history nobody can see
     history  which values of a block may have a history
     spent    tensors whose history was used up by that backward pass

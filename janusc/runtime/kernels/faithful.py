@@ -6,13 +6,18 @@ from typing import Any
 
 import torch
 
+from janusc.runtime.kernels.bounds import is_kept_in_bounds
 from janusc.runtime.kernels.functional import Unfit
+from janusc.runtime.kernels.intervals import given, name_of
 
 _LEAST_BYTES = 4
 
 
-_INDEXED = ("gather", "index", "embedding", "scatter", "take")
+_INDEXED = ("gather", "index", "embedding", "scatter", "take", "fractional")
 """What is part of the names of operations that find elements by the contents of a tensor."""
+
+_UNCHECKED = ("_unsafe_", "_embedding_bag", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter")
+"""What the names of those begin with that a kernel does without a check, or outside of its own loops."""
 
 _SERIAL = 1 << 14
 """Elements below which a loop of a kernel is run by one thread: see ``torch_private.KERNEL_OPTIONS``."""
@@ -20,8 +25,11 @@ _SERIAL = 1 << 14
 
 def check_faithful(module: torch.fx.GraphModule) -> None:
     """Raise Unfit where a kernel of a traced graph would give other numbers than its operations, or end the process."""
-    if torch.get_num_threads() > 1 and _may_throw_in_a_thread(module):
-        raise Unfit("an index that is out of bounds would end the process: its check fails in a thread of a kernel")
+    if torch.get_num_threads() > 1 and _is_large(module):
+        if any(map(_is_unknown_index, module.graph.nodes)):
+            raise Unfit("an index that is out of bounds would end the process: its check fails in a thread of a kernel")
+        if any(map(_is_order_seen, module.graph.nodes)):
+            raise Unfit("the last of several values for one element would be that of any thread")
     for node in module.graph.nodes:
         for value in _tensors(node.meta.get("val")):
             if value.is_floating_point() and value.dtype.itemsize < _LEAST_BYTES:
@@ -31,14 +39,31 @@ def check_faithful(module: torch.fx.GraphModule) -> None:
                 raise Unfit("a quotient is rounded down, which torch does from the remainder")  # 1.0 // 0.1 is 9
 
 
-def _may_throw_in_a_thread(module: torch.fx.GraphModule) -> bool:
-    """Whether an index is checked in a loop that several threads share."""
-    nodes = list(module.graph.nodes)
-    sizes = [value.numel() for node in nodes for value in _tensors(node.meta.get("val"))]
-    if max(sizes, default=0) < _SERIAL:
+def _is_large(module: torch.fx.GraphModule) -> bool:
+    """Whether there may be a loop that several threads share."""
+    sizes = [value.numel() for node in module.graph.nodes for value in _tensors(node.meta.get("val"))]
+    return max(sizes, default=0) >= _SERIAL
+
+
+def _is_unknown_index(node: torch.fx.Node) -> bool:
+    """Whether this finds elements by an index that nobody keeps in bounds."""
+    name = name_of(node)
+    return not is_kept_in_bounds(node) and not name.startswith(_UNCHECKED) and any(part in name for part in _INDEXED)
+
+
+def _is_order_seen(node: torch.fx.Node) -> bool:
+    """Whether this writes values to elements that may be the same, so that the last of them stays."""
+    if name_of(node) not in ("index_put", "scatter") or given(node, "accumulate") or given(node, "reduce"):
         return False
-    names = [getattr(node.target, "__name__", "") for node in nodes if node.op == "call_function"]
-    return any(part in name for name in names for part in _INDEXED)
+    values = next((x for x in (given(node, "values"), given(node, "src")) if isinstance(x, torch.fx.Node)), None)
+    return values is not None and not _is_one_number(values)
+
+
+def _is_one_number(values: torch.fx.Node) -> bool:
+    """Whether all elements are equal whatever the inputs are."""
+    found = values.meta["val"]
+    same = name_of(values) in ("full", "zeros_like", "full_like")
+    return same or all(stride == 0 or size == 1 for size, stride in zip(found.shape, found.stride()))
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

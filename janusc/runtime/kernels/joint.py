@@ -16,6 +16,7 @@ from janusc import torch_private
 from janusc.lowering.ir import Graph, Tup, Value
 from janusc.runtime.compiler.program import Input, NotCarried
 from janusc.runtime.interpreter import Machine
+from janusc.runtime.kernels.bounds import keep_in_bounds
 from janusc.runtime.kernels.classes import is_literal
 from janusc.runtime.kernels.demands import Demands
 from janusc.runtime.kernels.draws import lift_draws
@@ -126,19 +127,20 @@ def trace_block(block: BlockGraph, sample: Sample) -> tuple[torch.fx.GraphModule
         module = torch_private.trace(
             functools.partial(run, block, sample, facts), [item.make for item in sample.tensors]
         )
+        complete(block, facts, module)
     except Unfit:
         raise
     except Exception as error:
         raise Unfit(f"{type(error).__name__} while it was traced: {error}") from None
-    complete(block, facts, module)
     return module, facts
 
 
 def complete(block: BlockGraph, facts: Facts, module: torch.fx.GraphModule) -> None:
     """Make the traced graph of a block one of values alone; raises Unfit where it can't be a kernel."""
-    check_faithful(module)
     facts.draws = lift_draws(module)
     make_functional(module)
+    check_faithful(module)
+    facts.has_demands = keep_in_bounds(module, facts.has_demands)
     facts.outputs = len(block.graph.outputs)
     _drop_unwritten(module, facts)
     _check(module)
