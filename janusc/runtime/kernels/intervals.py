@@ -40,7 +40,7 @@ def given(node: torch.fx.Node, name: str) -> Any:
 
 
 def intervals_of(module: torch.fx.GraphModule) -> Mapping[torch.fx.Node, Interval]:
-    """The intervals of the values of a graph of which one is known."""
+    """The intervals of the values of whole numbers in a graph; of what is not known, that of the dtype."""
     found: dict[torch.fx.Node, Interval] = {}
     for node in module.graph.nodes:
         interval = _interval(module, node, found)
@@ -83,16 +83,20 @@ class Call:
 def _interval(module: torch.fx.GraphModule, node: torch.fx.Node, found: Mapping[torch.fx.Node, Interval]) -> Known:
     if _dtype(node) not in _INTEGERS:
         return None
+    limits = torch.iinfo(_dtype(node))
+    interval = _by_rule(module, node, found)
+    if interval is None or interval[0] < limits.min or limits.max < interval[1]:  # beyond, it wraps around
+        return limits.min, limits.max
+    return interval
+
+
+def _by_rule(module: torch.fx.GraphModule, node: torch.fx.Node, found: Mapping[torch.fx.Node, Interval]) -> Known:
     if node.op == "get_attr":
         return _of_constant(getattr(module, str(node.target), None))
     if getattr(node.target, "__name__", "") == "getitem":
         return _of_part(node, found)
     rule = _RULES.get(name_of(node))
-    interval = rule(Call(node, found)) if rule is not None else None
-    if interval is None:
-        return None
-    limits = torch.iinfo(_dtype(node))
-    return interval if limits.min <= interval[0] and interval[1] <= limits.max else None  # beyond, it wraps around
+    return rule(Call(node, found)) if rule is not None else None
 
 
 def _of_constant(constant: Any) -> Known:
