@@ -16,6 +16,7 @@ from janusc import torch_private
 from janusc.runtime.compiler.entries import SOURCE
 from janusc.runtime.compiler.loading import CALL, LOAD
 from janusc.runtime.compiler.program import literal
+from janusc.runtime.compiler.scratch import keep_scratch
 
 _COMPILING = "async_compile"
 _EXTERNAL = "extern_kernels"
@@ -51,6 +52,7 @@ def make_portable(kernel: Any) -> dict[str, bytes]:
     body = [*_assignments(externals.found), *_with_constants(body, names)]
     if missing := sorted(foreign & set(_loaded_names(body))):
         raise NotPortable(f"it calls its compiler ({', '.join(missing)})")
+    body = keep_scratch(body)
     files[SOURCE] = ast.unparse(ast.fix_missing_locations(ast.Module(body, []))).encode()
     return files
 
