@@ -63,3 +63,18 @@ def test_clipping_and_a_step_that_a_scheduler_counts_are_in_it():
     first, *others = graph.chain.steps
     assert [node.op.name for node in first.body.nodes][-3:] == ["backward", "clip", "step"]
     assert not any(isinstance(part, Segment) for part in others)
+
+
+def test_a_step_without_parameters_may_be_named_as_the_method_it_calls():
+    model, x = torch.nn.Linear(3, 2), torch.randn(4, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    @janus.compile(backend="aten", warmup=WARMUP, strict=True)
+    def step():
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+    for _ in range(2 * WARMUP):
+        step()
+    assert janus.stats(step).graph_calls == WARMUP

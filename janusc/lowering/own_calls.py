@@ -49,7 +49,7 @@ def is_seen_recursive(lo: Lowering, parsed: ParsedFunction, first: Any) -> bool:
     is_method = getattr(class_lookup(cls, parsed.name), "__code__", None) is parsed.code
     for node, given in own_calls(parsed.tree):
         by_name = isinstance(node.func, gast.Name) and node.func.id == parsed.name
-        of_itself = bool(given) and isinstance(given[0], gast.Name) and given[0].id == parsed.parameters[0]
+        of_itself = bool(given) and isinstance(given[0], gast.Name) and given[0].id in parsed.parameters[:1]
         owner = getattr(node.func, "value", None)
         of_another = owner is not None and _is_of_another(lo.profile.type_at(site(parsed, owner)), cls)
         if by_name or (is_method and not of_another and (of_itself or not issubclass(cls, torch.nn.Module))):
