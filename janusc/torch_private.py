@@ -261,10 +261,23 @@ hooks_on_gradient: Callable[[torch.Tensor], Any] = (
 )
 """What of the user's is called when a gradient has been added to that of a leaf: falsy where nothing is."""
 
-
+tensor_hooks: Callable[[torch.Tensor], Any] = operator.attrgetter("_backward_hooks", _TOLD, "is_leaf")
+"""What is called with the gradient of a tensor, each falsy where nothing is, and whether it is a leaf."""
 _engine: Any = getattr(getattr(torch.autograd, "Variable", None), "_execution_engine", None)
 run_engine: Callable[..., Any] | None = getattr(_engine, "run_backward", None)
 """What ``torch.autograd.backward`` ends in: autograd's engine."""
+
+keeps_history: Callable[[], bool] = getattr(_C._autograd, "_get_current_graph_task_keep_graph", lambda: True)
+"""Whether the backward pass that runs in this thread frees nothing; True where torch doesn't say."""
+
+
+def will_be_reached(node: Any) -> bool:
+    """Whether the backward pass that runs in this thread computes what belongs to a node of a history."""
+    try:
+        return node is not None and bool(getattr(_C, "_will_engine_execute_node", bool)(node))
+    except RuntimeError:  # it is a leaf whose gradient is wanted, and not added to what it has
+        return True
+
 
 _graph_log: Any = getattr(torch.autograd.graph, "log", None)
 

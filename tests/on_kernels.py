@@ -17,7 +17,8 @@ TOLERANCE = 1e-4
 _SEEN_BY_TRACING = {"replacements.wrapped_functions_of_torch"}
 """Watches functions that torch itself calls while it traces, in this process for a compiler of the user's own."""
 
-_OF_ROUNDING_ALONE = {"training.evaluation_in_between"}
-"""Has a bias before a normalisation: its gradient is nothing but rounding, of which Adam makes whole steps."""
+_ROUNDING_ALONE = {"training.evaluation_in_between"}
+"""The gradient of a bias in front of a batch norm is zero but for rounding, of which AdamW makes whole steps: 1e-7
+beside 0.3 of the weights, eagerly and in kernels, whose gradients all differ from eager's by 2e-7 at most."""
 
-CHOSEN = sorted(set(PROGRAMS) - (_SEEN_BY_TRACING if BACKEND == NAME else _OF_ROUNDING_ALONE))
+CHOSEN = sorted(set(PROGRAMS) - _ROUNDING_ALONE - (_SEEN_BY_TRACING if BACKEND == NAME else set()))

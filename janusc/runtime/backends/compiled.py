@@ -56,10 +56,11 @@ def register_backend(name: str, compiler: Callable[[torch.fx.GraphModule, list[t
     """Let ``janus.compile(f, backend=name)`` have its blocks compiled by ``compiler(module, examples)``.
 
     The module is a graph of ATen operations, decomposed, without writes; random numbers are drawn before, and are among
-    its inputs. Where a backward pass ends the block, the gradients are among its outputs. The examples are fake
-    tensors: shapes, strides, dtypes and devices without data. What comes back is called with such tensors, gradients
-    disabled, and gives a list or tuple of as many tensors as the module does, each with memory of its own. It must not
-    change its arguments.
+    its inputs. Where a backward pass ends the block, the gradients are among its outputs. A block whose history goes on
+    is two modules: the second one gives gradients, of what the first one has kept and of tangents. The examples are
+    fake tensors: shapes, strides, dtypes and devices without data. What comes back is called with such tensors,
+    gradients disabled, and gives a list or tuple of as many tensors as the module does, each with memory of its own. It
+    must not change its arguments.
 
     Raises TypeError where the name is no string or the compiler can't be called, and ValueError for a name that is
     taken.

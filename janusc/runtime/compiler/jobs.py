@@ -50,6 +50,7 @@ class Job:
         self.is_urgent = False  # whether somebody waits for it
         self.objection = "its file is damaged"  # to the entry that was found last
         self.facts: Any = None  # what the program says beside its kernel, once that is there
+        self.more: list[Kernel] = []  # of a program that makes several of one graph, those behind the first
         self._kernel: Kernel | None = None
         self._failure: str | None = None
 
@@ -88,7 +89,7 @@ class Job:
         if entry is None:
             return False
         try:
-            self._kernel, self.facts = load(entry)
+            (self._kernel, *self.more), self.facts = load(entry)
         except Exception as error:  # of another machine after all: as if it were damaged
             self.objection = complaints.describe(error)
             entries.discard(folder, self.key)

@@ -14,11 +14,11 @@ from janusc import torch_private
 from janusc.runtime.compiler.entries import Entry
 
 Kernel = Callable[[list[torch.Tensor]], Sequence[Any]]
-LOAD, CALL, FACTS = "load", "call", "facts"  # what the source of an entry finds, and what it defines
+LOAD, CALL, MORE, FACTS = "load", "call", "more", "facts"  # what the source of an entry finds, and what it defines
 
 
-def load(entry: Entry) -> tuple[Kernel, Any]:
-    """The kernel of a checked entry, and the facts beside it; an error: it is of another machine after all."""
+def load(entry: Entry) -> tuple[list[Kernel], Any]:
+    """The kernels of a checked entry, and the facts beside them; an error: it is of another machine after all."""
 
     def load_extension(file: str, name: str) -> Any:
         loader = importlib.machinery.ExtensionFileLoader(name, os.path.join(entry.path, file))
@@ -31,5 +31,4 @@ def load(entry: Entry) -> tuple[Kernel, Any]:
     names: dict[str, Any] = {"__name__": __name__, LOAD: load_extension}
     with torch_private.loading_kernels():
         exec(compile(entry.source, os.path.join(entry.path, "kernel.py"), "exec"), names)
-    made: Kernel = names[CALL]
-    return made, names.get(FACTS)
+    return [names[CALL], *names.get(MORE, ())], names.get(FACTS)

@@ -7,14 +7,14 @@ that has been compiled by now. Here the former are named where they are, and the
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
 from janusc import torch_private
 from janusc.runtime.compiler.entries import SOURCE
-from janusc.runtime.compiler.loading import CALL, LOAD
+from janusc.runtime.compiler.loading import CALL, LOAD, MORE
 from janusc.runtime.compiler.program import literal
 from janusc.runtime.compiler.scratch import keep_scratch
 
@@ -26,17 +26,35 @@ class NotPortable(ValueError):
     """A kernel that can't be used without the compiler that made it."""
 
 
-def make_portable(kernel: Any) -> dict[str, bytes]:
-    """The files of the entry of a kernel from ``torch_private.compile_kernels``; NotPortable where there can't be one.
+def make_portable(kernels: Sequence[Any]) -> dict[str, bytes]:
+    """The files of the entry of kernels from ``torch_private.compile_kernels``, at least one; NotPortable where there
+    can't be one.
 
-    Raises OSError where a file of it is gone.
+    Raises OSError where a file of one is gone.
     """
+    files: dict[str, bytes] = {}
+    body = _portable(kernels[0], files)
+    for number, kernel in enumerate(kernels[1:], 1):
+        body += _apart(f"_further_{number}", _portable(kernel, files))
+    files[SOURCE] = ast.unparse(ast.fix_missing_locations(ast.Module(body, []))).encode()
+    return files
+
+
+def _apart(name: str, body: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements of a further kernel, whose names are like those of the first, in a function of their own."""
+    made = ast.parse(f"def {name}():\n    return {CALL}\n{MORE} = (*globals().get({MORE!r}, ()), {name}())").body
+    assert isinstance(made[0], ast.FunctionDef)
+    made[0].body[:0] = body
+    return made
+
+
+def _portable(kernel: Any, files: dict[str, bytes]) -> list[ast.stmt]:
+    """The statements of a kernel; its shared objects are added to the files."""
     names = torch_private.kernel_globals(kernel)
     if names is None or CALL not in names:
         raise NotPortable("this version of torch makes kernels of another form")
     with open(names["__file__"], encoding="utf-8") as file:
         tree = ast.parse(file.read())
-    files: dict[str, bytes] = {}
     body: list[ast.stmt] = []
     foreign: set[str] = set()
     for statement in tree.body:
@@ -52,9 +70,7 @@ def make_portable(kernel: Any) -> dict[str, bytes]:
     body = [*_assignments(externals.found), *_with_constants(body, names)]
     if missing := sorted(foreign & set(_loaded_names(body))):
         raise NotPortable(f"it calls its compiler ({', '.join(missing)})")
-    body = keep_scratch(body)
-    files[SOURCE] = ast.unparse(ast.fix_missing_locations(ast.Module(body, []))).encode()
-    return files
+    return keep_scratch(body)
 
 
 def _imports_private(statement: ast.Import | ast.ImportFrom) -> bool:

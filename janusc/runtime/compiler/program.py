@@ -17,7 +17,11 @@ from janusc.runtime.compiler.settings import Settings, dtype_name, dtype_of, mac
 
 ENTRY, COMPLETE = "program", "complete"
 LARGEST_CONSTANT = 4096  # elements
-FORMAT = 6  # of entries: raised when what lies in a cache can't be used any more
+FORMAT = 7  # of entries: raised when what lies in a cache can't be used any more
+
+
+Completion = Callable[[torch.fx.GraphModule], tuple[Any, list[torch.fx.GraphModule]]]
+"""Makes facts of a traced graph, and the graphs that are compiled."""
 
 
 class NotCarried(ValueError):
@@ -54,7 +58,8 @@ class Program:
 
     The source is of a module; it finds ``torch``, ``device``, ``inf`` and ``nan``, and may compute gradients by
     ``torch.autograd.grad``. Changing an input in place is allowed. It may define ``complete``, too: a function of the
-    traced graph, which it may change, that gives facts to be kept beside the kernel, or raises why there can be none.
+    traced graph that gives facts to be kept beside the kernel, and the graphs to be compiled in its place, each to a
+    kernel of the same entry; or raises why there can be none.
     """
 
     source: str
@@ -72,11 +77,11 @@ class Program:
         if other := {item.device for item in self.inputs} - {"cpu"}:
             raise NotCarried(f"an input is on {min(other)}: kernels are made for the CPU")
 
-    def functions(self) -> tuple[Callable[..., Any], Callable[[torch.fx.GraphModule], Any]]:
+    def functions(self) -> tuple[Callable[..., Any], Completion]:
         """The function, made anew, and what completes the graph that it was traced to."""
         names: dict[str, Any] = {"torch": torch, "device": torch.device, "inf": float("inf"), "nan": float("nan")}
         exec(compile(self.source, f"<{ENTRY}>", "exec"), names)
-        return names[ENTRY], names.get(COMPLETE, lambda graph: None)
+        return names[ENTRY], names.get(COMPLETE, lambda graph: (None, [graph]))
 
     def dumps(self) -> str:
         """As text, by which ``loads`` makes an equal one."""

@@ -116,9 +116,9 @@ def _compile(program: Program, settings: Settings) -> dict[str, bytes]:
     while True:
         function, complete = program.functions()
         graph = torch_private.trace(function, [item.make for item in program.inputs])
-        facts = complete(graph)
+        facts, graphs = complete(graph)
         try:
-            files = make_portable(torch_private.compile_kernels(graph, open_products))
+            files = make_portable([torch_private.compile_kernels(part, open_products) for part in graphs])
         except Exception as error:
             if not complaints.is_of_compiler(error) or not torch_private.trust_nothing():
                 raise

@@ -12,7 +12,7 @@ import torch
 from janusc.lowering.ir import Graph, Ref, walk_args
 from janusc.lowering.printer import print_graph
 from janusc.lowering.reader import read_graph
-from janusc.runtime.compiler.program import Program
+from janusc.runtime.compiler.program import Completion, Program
 from janusc.runtime.kernels.functional import Unfit
 from janusc.runtime.kernels.joint import BlockGraph, Facts, Sample, complete, run, split_block
 
@@ -27,12 +27,14 @@ def carry(graph: Graph, sample: Sample) -> Program:
     return Program(f"from {__name__} import revive\n\nprogram, complete = revive(*{given!r})\n", sample.tensors)
 
 
-def revive(text: str, *sample: Any) -> tuple[Callable[..., Any], Callable[[torch.fx.GraphModule], Any]]:
+def revive(text: str, *sample: Any) -> tuple[Callable[..., Any], Completion]:
     """The function of a carried block, to be traced, and what completes the graph that comes of it."""
-    block, facts = split_block(read_graph(text), {}), Facts()
-    return functools.partial(run, block, Sample((), *sample), facts), functools.partial(_completed, block, facts)
+    block, known, facts = split_block(read_graph(text), {}), Sample((), *sample), Facts()
+    return functools.partial(run, block, known, facts), functools.partial(_completed, block, known, facts)
 
 
-def _completed(block: BlockGraph, facts: Facts, module: torch.fx.GraphModule) -> Any:
-    complete(block, facts, module)
-    return facts.dump()
+def _completed(
+    block: BlockGraph, sample: Sample, facts: Facts, module: torch.fx.GraphModule
+) -> tuple[Any, list[torch.fx.GraphModule]]:
+    modules = complete(block, sample, facts, module)
+    return facts.dump(), modules

@@ -28,6 +28,9 @@ WRONG = "its results were others than those of its operations"
 class Check:
     """The results of a kernel for a call whose operations are about to run."""
 
+    seconds: tuple[float, float] | None = None
+    """What a backward pass through the block takes its operations, and the kernel, where that comes later."""
+
     def __init__(self, kernel: Kernel, inputs: Sequence[Any]) -> None:
         self._kernel = kernel
         # None: it is for the operations to say what is wrong
@@ -48,10 +51,11 @@ class Check:
                 return False
             wanted.append(leaf.grad if before is None else leaf.grad - before)
         same = all(outputs[i] == x for i, x in constants.items())
-        return same and len(wanted) == len(self._found) and _are_near(wanted, self._found)
+        return same and len(wanted) == len(self._found) and are_near(wanted, self._found)
 
 
-def _are_near(wanted: Sequence[Any], found: Sequence[Any]) -> bool:
+def are_near(wanted: Sequence[Any], found: Sequence[Any]) -> bool:
+    """Whether tensors are equal but for rounding."""
     with torch.no_grad():
         largest = max((_size(x) for x in wanted), default=0.0)
         return all(_is_near(x, y, FAINT * largest) for x, y in zip(wanted, found))

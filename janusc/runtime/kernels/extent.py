@@ -63,29 +63,40 @@ def extents(graph: Graph, uses: dict[Value, int]) -> tuple[Block, ...]:
             stop += 1
         first = next((i for i in range(start, stop) if is_tensor_op(nodes[i]) or nodes[i].op.name in _RANDOM), stop)
         ends = stop < len(nodes) and nodes[stop].op.name == "backward"
-        first = _behind_detached(graph, first, stop, uses) if ends else first
+        begin, first = first, _behind_detached(graph, first, stop, uses) if ends else first
+        before = (i for i in range(first, begin, -1) if is_tensor_op(nodes[i - 1]) and not _is_detach(nodes[i - 1]))
+        blocks += _plain(graph, begin, next(before, begin), uses)
         last = stop if ends else next((i for i in range(stop, first, -1) if is_tensor_op(nodes[i - 1])), first)
-        if sum(map(is_tensor_op, nodes[first:last])) >= _LEAST:
-            block = block_of(graph, first, last, uses)
-            block = replace(block, acts=any(node.op.name == "save" for node in nodes[first:last]))
-            blocks.append(_with_backward(graph, block, uses))
+        blocks += [_with_backward(graph, block, uses) for block in _plain(graph, first, last, uses)]
         start = stop + 1
     return tuple(blocks)
+
+
+def _plain(graph: Graph, first: int, last: int, uses: dict[Value, int]) -> list[Block]:
+    """The block of these nodes, if there is enough in it."""
+    if sum(map(is_tensor_op, graph.nodes[first:last])) < _LEAST:
+        return []
+    acts = any(node.op.name == "save" for node in graph.nodes[first:last])
+    return [replace(block_of(graph, first, last, uses), acts=acts)]
 
 
 def _behind_detached(graph: Graph, first: int, stop: int, uses: dict[Value, int]) -> int:
     """Where a block begins whose backward pass is not to follow what is detached in it and used later as it is.
 
-    That keeps its history, which a kernel would have to make, and to leave usable.
+    That keeps its history, which a kernel would have to make, and to leave usable: it is made by a block of its own.
     """
     nodes = graph.nodes
     made = {v for node in nodes[first:stop] for v in node.outputs if uses.get(v, -1) > stop}
     begin, followed = first, _followed(graph, first, stop)
     for index in range(first, stop):
         node = nodes[index]
-        if node.op.name == "method" and node.target == "detach" and node.args[0] in made - followed:
+        if _is_detach(node) and node.args[0] in made - followed:
             begin = index + 1
     return next((i for i in range(begin, stop) if is_tensor_op(nodes[i])), stop) if begin > first else first
+
+
+def _is_detach(node: Node) -> bool:
+    return node.op.name == "method" and node.target == "detach"
 
 
 def _followed(graph: Graph, first: int, stop: int) -> set[Value]:
@@ -98,7 +109,7 @@ def _followed(graph: Graph, first: int, stop: int) -> set[Value]:
         if value not in found:
             found.add(value)
             node = makers.get(value)
-            if node is not None and not (node.op.name == "method" and node.target == "detach"):
+            if node is not None and not _is_detach(node):
                 waiting.extend(node.inputs)
     return found
 

@@ -1,4 +1,4 @@
-"""A block as one traced graph: its operations, and where a backward pass ends it, the gradients of its leaves.
+"""A block as a traced graph: its operations, and where a backward pass ends it, the gradients of its leaves.
 
 Derivatives come from torch: the block runs once on fake tensors under autograd, and what autograd does is traced.
 """
@@ -6,6 +6,7 @@ Derivatives come from torch: the block runs once on fake tensors under autograd,
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,16 +19,16 @@ from janusc.runtime.compiler.program import Input, NotCarried
 from janusc.runtime.interpreter import Machine
 from janusc.runtime.kernels.bounds import keep_in_bounds
 from janusc.runtime.kernels.classes import is_literal
+from janusc.runtime.kernels.cut import Results
 from janusc.runtime.kernels.demands import Demands
 from janusc.runtime.kernels.draws import lift_draws
 from janusc.runtime.kernels.faithful import check_faithful
 from janusc.runtime.kernels.functional import Unfit, make_functional
 from janusc.runtime.kernels.history import may_have_history
+from janusc.runtime.kernels.linked import Link, cut_linked, follow
 from janusc.runtime.kernels.pools import pool_first
 from janusc.runtime.kernels.spent import keeps_tensors, leads_to
 from janusc.types import LITERALS
-
-_ELSEWHERE = "its backward pass is not in the graph"
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ class Facts:
     ``constants``: the outputs that are no tensors, by their index. ``histories``: of each output that has one in eager
     mode, the name of its last node. ``written`` and ``leaves``: where among the inputs is what gets the new contents,
     and the gradients; ``changes``: how often each of the former was written. ``has_demands``: whether one more result
-    says that all contents are as the operations demand. ``draws``: what is drawn before, behind the inputs.
+    says that all contents are as the operations demand. ``draws``: what is drawn before, behind the inputs. ``link``:
+    of a block whose history goes on, of which a second kernel computes the gradients.
     """
 
     outputs: int = 0
@@ -76,21 +78,22 @@ class Facts:
     changes: tuple[int, ...] = ()
     has_demands: bool = False
     draws: tuple[str, ...] = ()
+    link: Link | None = None
 
     def dump(self) -> tuple[Any, ...]:
         """As a literal, of which ``load`` makes equal facts."""
         constants = {
             i: (type(x) is torch.Size, tuple(x) if type(x) is torch.Size else x) for i, x in self.constants.items()
         }
-        effects = self.written, self.leaves, self.changes, self.has_demands, self.draws
+        effects = self.written, self.leaves, self.changes, self.has_demands, self.draws, self.link and self.link.dump()
         return self.outputs, constants, self.histories, *effects
 
     @staticmethod
     def load(dumped: tuple[Any, ...]) -> Facts:
         """The facts that ``dump`` made a literal of."""
-        outputs, constants, histories, written, leaves, changes, has_demands, draws = dumped
+        outputs, constants, histories, written, leaves, changes, has_demands, draws, link = dumped
         made = {i: torch.Size(x) if is_size else x for i, (is_size, x) in constants.items()}
-        effects = tuple(written), tuple(leaves), tuple(changes), has_demands, tuple(draws)
+        effects = tuple(written), tuple(leaves), tuple(changes), has_demands, tuple(draws), link and Link.load(link)
         return Facts(outputs, made, histories, *effects)
 
 
@@ -100,7 +103,7 @@ def split_block(graph: Graph, objects: Mapping[str, Any]) -> BlockGraph:
     written = tuple(v for v in graph.params if v in saves)
     last = graph.nodes[-1]
     computing = tuple(node for node in graph.nodes if node.op.name not in ("save", "backward"))
-    graph = pool_first(replace(graph, nodes=computing))
+    graph = replace(graph, nodes=computing)
     if last.op.name != "backward":
         return BlockGraph(graph, objects, written=written)
     loss, leaves = last.args
@@ -120,30 +123,50 @@ def sample_of(block: BlockGraph, inputs: Sequence[Any], positions: Sequence[int]
     return Sample(tensors, tuple(positions), literals, tuple(leaves), torch.is_grad_enabled())
 
 
-def trace_block(block: BlockGraph, sample: Sample) -> tuple[torch.fx.GraphModule, Facts]:
-    """Trace a block for inputs like these; raises Unfit."""
+def trace_block(block: BlockGraph, sample: Sample) -> tuple[list[torch.fx.GraphModule], Facts]:
+    """Trace a block for inputs like these, to one graph, or two where its history goes on; raises Unfit."""
     facts = Facts()
     try:
         module = torch_private.trace(
             functools.partial(run, block, sample, facts), [item.make for item in sample.tensors]
         )
+        return complete(block, sample, facts, module), facts
         complete(block, facts, module)
     except Unfit:
         raise
     except Exception as error:
         raise Unfit(f"{type(error).__name__} while it was traced: {error}") from None
-    return module, facts
 
 
-def complete(block: BlockGraph, facts: Facts, module: torch.fx.GraphModule) -> None:
-    """Make the traced graph of a block one of values alone; raises Unfit where it can't be a kernel."""
+def complete(
+    block: BlockGraph, sample: Sample, facts: Facts, module: torch.fx.GraphModule
+) -> list[torch.fx.GraphModule]:
+    """Make the traced graph of a block one of values alone, or two; raises Unfit where it can't be a kernel."""
     facts.draws = lift_draws(module)
     make_functional(module)
     check_faithful(module)
-    facts.has_demands = keep_in_bounds(module, facts.has_demands)
     facts.outputs = len(block.graph.outputs)
     _drop_unwritten(module, facts)
-    _check(module)
+    modules = [module]
+    if facts.link is not None:
+        facts.link, backward = cut_linked(facts.link, _parts_of(module, sample, facts), module)
+        modules.append(backward)
+    facts.has_demands = keep_in_bounds(module, facts.has_demands)
+    module.graph.eliminate_dead_code()
+    module.recompile()
+    _check(module, facts)
+    return modules
+
+
+def _parts_of(module: torch.fx.GraphModule, sample: Sample, facts: Facts) -> Results:
+    assert facts.link is not None
+    results = iter(_results_of(module))
+    outputs = list(itertools.islice(results, facts.outputs - len(facts.constants)))
+    contents = list(itertools.islice(results, len(facts.written)))
+    met = list(itertools.islice(results, int(facts.has_demands)))
+    tangents = list(itertools.islice(results, len(facts.link.tangents)))
+    written = frozenset(map(sample.positions.index, facts.written))
+    return Results(len(sample.positions), outputs, contents, met, tangents, list(results), written)
 
 
 def run(block: BlockGraph, sample: Sample, facts: Facts, *tensors: torch.Tensor) -> list[torch.Tensor]:
@@ -154,24 +177,32 @@ def run(block: BlockGraph, sample: Sample, facts: Facts, *tensors: torch.Tensor)
     for position, tensor in zip(sample.positions, tensors):
         values[position] = tensor.clone() if position in written else tensor
     wanted = block.graph.outputs if block.loss is None else (*block.graph.outputs, block.loss)
+    # a history that others see is that of the operations as they stand
+    graph = block.graph if block.loss is None and sample.leaves else pool_first(block.graph)
     demands = Demands()
     with torch.set_grad_enabled(sample.grad):
         with demands:
-            made = Machine(block.objects).run(replace(block.graph, outputs=wanted), values)
+            made = Machine(block.objects).run(replace(graph, outputs=wanted), values)
         outputs = made[: len(block.graph.outputs)]
         found = _outputs_of(outputs, facts)
-        gradients: list[torch.Tensor] = []
-        if block.loss is None:
-            if any(getattr(x, "requires_grad", False) for x in (*outputs, *(values[i] for i in written))):
-                raise Unfit(_ELSEWHERE)
-        else:
+        met = demands.are_met()
+        contents = [values[i] for i in written]
+        facts.written, facts.has_demands = tuple(written), bool(met)
+        facts.changes = tuple(content._version for content in contents)
+        if any(content.requires_grad for content in contents):
+            raise Unfit("what it writes has a history")
+        if block.loss is not None:
             facts.histories = _histories(outputs, made[-1])
             leaves = [values[i] for i in sample.leaves]
             gradients, facts.leaves = _differentiate(made[-1], leaves, sample.leaves)
-        met = demands.are_met()
-    facts.written, facts.has_demands = tuple(written), bool(met)
-    facts.changes = tuple(values[i]._version for i in written)
-    return [*found, *(values[i] for i in written), *gradients, *met]
+            return [*found, *contents, *gradients, *met]
+        if not sample.leaves:
+            if any(getattr(x, "requires_grad", False) for x in outputs):
+                raise Unfit("an output has a history of its own")
+            return [*found, *contents, *met]
+        given, leaves = [values[i] for i in sample.positions], list(map(sample.positions.index, sample.leaves))
+        facts.link, tangents, gradients = follow([x for x in outputs if isinstance(x, torch.Tensor)], given, leaves)
+    return [*found, *contents, *met, *tangents, *gradients]
 
 
 def _outputs_of(outputs: Sequence[Any], facts: Facts) -> list[torch.Tensor]:
@@ -188,13 +219,12 @@ def _outputs_of(outputs: Sequence[Any], facts: Facts) -> list[torch.Tensor]:
 
 
 def _leaves_of(block: BlockGraph, inputs: Sequence[Any]) -> list[int]:
-    """Where the leaves are that get gradients; whatever else has a history can't be followed."""
+    """Where the inputs are that get gradients: only leaves may, where a backward pass ends the block."""
     params = block.graph.params
     requiring = [i for i, x in enumerate(inputs) if getattr(x, "requires_grad", False)]
     if block.loss is None:
-        if requiring and torch.is_grad_enabled() and may_have_history(block.graph, (params[i] for i in requiring)):
-            raise Unfit(_ELSEWHERE)
-        return []
+        is_followed = torch.is_grad_enabled() and may_have_history(block.graph, (params[i] for i in requiring))
+        return requiring if is_followed else []
     if any(params[i] not in block.leaves or inputs[i].grad_fn is not None for i in requiring):
         raise Unfit("its history begins before it")
     return requiring
@@ -238,8 +268,6 @@ def _drop_unwritten(module: torch.fx.GraphModule, facts: Facts) -> None:
     before, contents, after = results[:first], results[first : first + len(written)], results[first + len(written) :]
     kept = [new for new in zip(written, facts.changes, contents) if not _is_copy(new[-1])]
     module.graph.output_node().args = ([*before, *(new for _, _, new in kept), *after],)
-    module.graph.eliminate_dead_code()
-    module.recompile()
     facts.written, facts.changes = tuple(i for i, _, _ in kept), tuple(count for _, count, _ in kept)
 
 
@@ -252,10 +280,13 @@ def _is_copy(node: Any) -> bool:
     return node.target is torch.ops.aten.clone.default and node.args[0].op == "placeholder"
 
 
-def _check(module: torch.fx.GraphModule) -> None:
+def _check(module: torch.fx.GraphModule, facts: Facts) -> None:
     """Each output has memory of its own, so that to change one in place changes no other."""
     memory = {torch_private.storage_key(n.meta["val"]) for n in module.graph.nodes if n.op == "placeholder"}
-    for node in _results_of(module):
+    results = _results_of(module)
+    if facts.link is not None:  # what is kept may be an output before it got its shape
+        results = results[: facts.outputs - len(facts.constants) + len(facts.written)]
+    for node in results:
         key = torch_private.storage_key(node.meta["val"])
         if key in memory:
             raise Unfit("an output shares its memory")

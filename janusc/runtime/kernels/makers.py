@@ -19,10 +19,14 @@ Compiled = Callable[[list[torch.Tensor]], Sequence[Any]]
 Compiler = Callable[[torch.fx.GraphModule], Compiled]
 
 
+Made = tuple[Facts, list[Compiled]]
+"""What is known of a kernel, and its code: one function, or a second one for the backward pass."""
+
+
 class Making(Protocol):
     """A kernel that is on its way."""
 
-    def poll(self) -> tuple[Facts, Compiled] | None:
+    def poll(self) -> Made | None:
         """It, once it is there, with what is known of it; raises Unfit where there will be none."""
 
     def wait(self) -> None:
@@ -40,13 +44,13 @@ def failed(what: str, error: Exception) -> Unfit:
     return Unfit(f"{what} failed: {type(error).__name__}: {error}")
 
 
-class _Made:
+class _There:
     """A kernel that is there."""
 
-    def __init__(self, facts: Facts, compiled: Compiled) -> None:
+    def __init__(self, facts: Facts, compiled: list[Compiled]) -> None:
         self._result = facts, compiled
 
-    def poll(self) -> tuple[Facts, Compiled]:
+    def poll(self) -> Made:
         return self._result
 
     def wait(self) -> None:
@@ -59,13 +63,13 @@ class _Asked:
     def __init__(self, job: Job) -> None:
         self._job = job
 
-    def poll(self) -> tuple[Facts, Compiled] | None:
+    def poll(self) -> Made | None:
         kernel = self._job.kernel
         if kernel is None:
             if self._job.failure is not None:
                 raise Unfit(self._job.failure.removeprefix(f"{Unfit.__name__}: "))
             return None
-        return Facts.load(self._job.facts), kernel
+        return Facts.load(self._job.facts), [kernel, *self._job.more]
 
     def wait(self) -> None:
         self._job.wait()
@@ -76,9 +80,9 @@ def made_here(compiler: Compiler) -> Maker:
 
     def make(graph: Graph, objects: Mapping[str, Any], sample: Sample) -> Making:
         with silenced():
-            module, facts = trace_block(split_block(graph, objects), sample)
+            modules, facts = trace_block(split_block(graph, objects), sample)
             try:
-                return _Made(facts, compiler(module))
+                return _There(facts, list(map(compiler, modules)))
             except Exception as error:
                 raise failed("its compiler", error) from None
 

@@ -8,7 +8,9 @@
                                                         (kernel, operations) ──much later──► on trial
 
 The compiler works in another process: until it is done, the operations run as they stand in the code. In a trial both
-take turns by the Thue-Morse sequence, which is in step with no pattern of inputs, and are timed.
+take turns by the Thue-Morse sequence, which is in step with no pattern of inputs, and are timed. Where the history goes
+on, backward passes count as well, if there are any: for what they took both when the kernel was checked, since later
+nobody can say what belongs to a block of operations.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from janusc.runtime.kernels.classes import InputClass, class_of
 from janusc.runtime.kernels.functional import Unfit
 from janusc.runtime.kernels.joint import Sample, sample_of, split_block
 from janusc.runtime.kernels.kernel import Kernel
+from janusc.runtime.kernels.linked_check import check_of
+from janusc.runtime.kernels.linking import LinkedKernel, kernel_of
 from janusc.runtime.kernels.makers import Maker, Making
 from janusc.runtime.kernels.methods import Methods
 from janusc.runtime.kernels.site import MOST
@@ -46,6 +50,12 @@ PAIRS = 12
 LATER = 1 << 15
 """Calls after which there is another trial."""
 
+CLEARLY = 0.9
+"""What the time of a kernel may be, beside its operations, whose backward passes were not timed where they stand."""
+
+PATIENT = 1 << 10
+"""Calls of each after which a trial ends even if there was no backward pass yet, as in the middle of a long loop."""
+
 STRIKES = 2
 """Calls for which a kernel may come to something else than its operations, before it is thrown away."""
 
@@ -59,6 +69,7 @@ class _Class:
     """What is known of one class of inputs."""
 
     __slots__ = (
+        "backward",
         "calls",
         "check",
         "failure",
@@ -83,7 +94,13 @@ class _Class:
         self.kernel: Kernel | None = None
         self.failure = ""
         self.ratio: float | None = None
+        self.backward: tuple[float, float] | None = None  # seconds of a pass through operations, and by the kernel
         self.seconds: tuple[list[float], list[float]] = ([], [])
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether the kernel was, in the last trial."""
+        return self.ratio is not None and self.ratio < (CLEARLY if isinstance(self.kernel, LinkedKernel) else 1.0)
 
 
 Phase = Callable[["MeasuredSite", _Class, Union[UndoLog, None], Sequence[Any]], Union[Sequence[Any], None]]
@@ -103,7 +120,7 @@ class MeasuredSite:
         self.classes: tuple[_Class, ...] = ()
         self._graph, self._objects, self._maker = graph, objects, maker
         self.bare, self.methods = bare, Methods(graph)
-        self._block = split_block(graph, objects)
+        self.block = split_block(graph, objects)
         self._strange = 0
         self._started = 0.0
 
@@ -149,7 +166,7 @@ class MeasuredSite:
 
     def _meet(self, found: InputClass, inputs: Sequence[Any]) -> None:
         try:
-            self.classes += (_Class(found, sample_of(self._block, inputs, found.positions)),)
+            self.classes += (_Class(found, sample_of(self.block, inputs, found.positions)),)
         except Unfit as error:
             known = _Class(found, None)
             self.classes += (known,)
@@ -167,6 +184,7 @@ class MeasuredSite:
             return
         check, known.check = known.check, None
         if check.passes(outputs):
+            known.backward = check.seconds
             known.phase = _use if torch.are_deterministic_algorithms_enabled() else _try
         else:
             known.strikes += 1
@@ -209,7 +227,8 @@ def _text(known: _Class) -> str:
         return f"no kernel: {known.failure}"
     if known.ratio is None:
         return "a kernel is on its way" if known.making else "a kernel is on trial" if known.kernel else ""
-    used = "a kernel" if known.ratio < 1.0 else "no kernel: it was slower"
+    slower = "slower" if known.ratio >= 1.0 else "hardly faster"
+    used = "a kernel" if known.is_faster else f"no kernel: it was {slower}"
     return f"{used}, {known.ratio:.2f} x the time of its operations"
 
 
@@ -231,7 +250,9 @@ def _asked_for(site: MeasuredSite, known: _Class, undo: UndoLog | None, inputs: 
     made = known.making.poll()
     if made is None:
         return None
-    known.kernel, known.making, known.calls = Kernel(known.inputs, site.bare, site.methods, *made), None, 0
+    assert known.sample is not None
+    known.kernel = kernel_of(known.inputs, site.block, known.sample, site.bare, site.methods, made)
+    known.making, known.calls = None, 0
     known.phase = _compare
     return known.phase(site, known, undo, inputs)
 
@@ -241,7 +262,7 @@ def _compare(site: MeasuredSite, known: _Class, undo: UndoLog | None, inputs: Se
     assert known.kernel is not None
     known.check = None
     if known.kernel.is_usable(inputs):
-        known.check = Check(known.kernel, inputs)
+        known.check = check_of(known.kernel, inputs)
         site.start(known)
 
 
@@ -262,10 +283,16 @@ def _try(site: MeasuredSite, known: _Class, undo: UndoLog | None, inputs: Sequen
 def _judge(known: _Class) -> None:
     """End a trial that has gone on for long enough."""
     operations, kernel = known.seconds
-    if len(operations) < PAIRS or len(kernel) < PAIRS:
+    count = min(len(operations), len(kernel))
+    backward = known.backward or (0.0, 0.0)
+    if isinstance(known.kernel, LinkedKernel) and not known.kernel.passes:
+        if count < PATIENT:
+            return
+        backward = 0.0, 0.0
+    if count < PAIRS:
         return
-    known.ratio = median(kernel) / max(median(operations), 1e-9)
-    known.phase = _use if known.ratio < 1.0 else _operations
+    known.ratio = (median(kernel) + backward[1]) / max(median(operations) + backward[0], 1e-9)
+    known.phase = _use if known.is_faster else _operations
     known.calls, known.seconds = 0, ([], [])
 
 

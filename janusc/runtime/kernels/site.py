@@ -14,6 +14,8 @@ from janusc.runtime.kernels.classes import InputClass, class_of
 from janusc.runtime.kernels.functional import Unfit
 from janusc.runtime.kernels.joint import sample_of, split_block
 from janusc.runtime.kernels.kernel import Kernel
+from janusc.runtime.kernels.linked_check import check_of
+from janusc.runtime.kernels.linking import kernel_of
 from janusc.runtime.kernels.makers import Maker
 from janusc.runtime.kernels.methods import Methods
 from janusc.runtime.transaction import UndoLog
@@ -85,7 +87,7 @@ class EarlySite:
         if kernel is None or not kernel.is_usable(inputs):
             return
         try:
-            self.running = kernel, Check(kernel, inputs)
+            self.running = kernel, check_of(kernel, inputs)
         except Unfit as error:
             self._unchecked.remove(kernel)
             self._give_up(kernel.inputs, error)
@@ -112,7 +114,7 @@ class EarlySite:
             self._give_up(found, error)
             return None
         assert made is not None
-        kernel = Kernel(found, self._bare, self._methods, *made)
+        kernel = kernel_of(found, self._block, sample, self._bare, self._methods, made)
         self._unchecked.append(kernel)
         return kernel
 

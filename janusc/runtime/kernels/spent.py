@@ -7,12 +7,13 @@ from typing import Any
 
 import torch
 
-_MESSAGE = (
+MESSAGE = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
     "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
     "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access saved "
     "tensors after calling backward."
 )
+"""Of torch's."""
 
 
 class _Spent(torch.autograd.Function):
@@ -24,7 +25,7 @@ class _Spent(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        raise RuntimeError(_MESSAGE)
+        raise RuntimeError(MESSAGE)
 
 
 @functools.cache

@@ -51,9 +51,9 @@ def call(args):
     extern_kernels.mm(a, b, out=buf0)
     return (aten.relu.default(buf0), extern_kernels.conv)
 """
-    source = make_portable(kernel_of(tmp_path, body))["kernel.py"].decode()
+    source = make_portable([kernel_of(tmp_path, body)])["kernel.py"].decode()
     assert "_inductor" not in source and "never_there" not in source and "get_args" not in source
-    kernel, facts = load(Entry(str(tmp_path), source))
+    (kernel,), facts = load(Entry(str(tmp_path), source))
     a = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
     found, conv = kernel([a.clone(), torch.eye(2)])
     assert torch.equal(found, a.relu()) and conv is torch.ops.aten.convolution.default
@@ -72,15 +72,15 @@ runner = Runner(partitions=[])
 call = runner.call
 recursively_apply_fns = runner.recursively_apply_fns
 """
-    source = make_portable(kernel_of(tmp_path, body))["kernel.py"].decode()
-    assert load(Entry(str(tmp_path), source))[0]([torch.ones(1), torch.ones(1)]) == (torch.tensor([2.0]),)
+    source = make_portable([kernel_of(tmp_path, body)])["kernel.py"].decode()
+    assert load(Entry(str(tmp_path), source))[0][0]([torch.ones(1), torch.ones(1)]) == (torch.tensor([2.0]),)
 
 
 def test_constants_are_written_out(tmp_path):
     values = torch.tensor([[1.5, float("inf")], [float("-inf"), 1e-30]])
     body = "constant0 = None  # a digest\ndef call(args): return (constant0, flag, other)\n"
     kernel = kernel_of(tmp_path, body, "flag = None\nother = 3", constant0=values, flag=None, other=3)
-    found, flag, other = load(Entry(str(tmp_path), make_portable(kernel)["kernel.py"].decode()))[0]([])
+    found, flag, other = load(Entry(str(tmp_path), make_portable([kernel])["kernel.py"].decode()))[0][0]([])
     assert torch.equal(found, values) and found.dtype == values.dtype and (flag, other) == (None, 3)
 
 
@@ -94,12 +94,12 @@ def test_constants_are_written_out(tmp_path):
 )
 def test_what_needs_the_compiler_at_run_time_is_refused(tmp_path, body, text):
     with pytest.raises(NotPortable, match=text):
-        make_portable(kernel_of(tmp_path, body))
+        make_portable([kernel_of(tmp_path, body)])
 
 
 def test_other_forms_are_refused(tmp_path):
     with pytest.raises(NotPortable, match="kernels of another form"):
-        make_portable(object())
+        make_portable([object()])
     middle = "cpp_fused_0 = async_compile.cpp_pybinding(['float*'], 'int x;')"
     with pytest.raises(NotPortable, match="cpp_fused_0 is no compiled function"):
-        make_portable(kernel_of(tmp_path, "def call(args): cpp_fused_0(args)", middle, cpp_fused_0=len))
+        make_portable([kernel_of(tmp_path, "def call(args): cpp_fused_0(args)", middle, cpp_fused_0=len)])

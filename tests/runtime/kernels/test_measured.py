@@ -9,7 +9,7 @@ from torch import nn
 
 import janusc as janus
 from janusc.runtime.backends.compiled import Kernels
-from janusc.runtime.kernels import measured
+from janusc.runtime.kernels import linked_check, measured
 from janusc.runtime.kernels.functional import Unfit
 from janusc.runtime.kernels.makers import made_here
 from janusc.runtime.kernels.measured import MeasuredSite
@@ -66,7 +66,7 @@ def clock(monkeypatch):
     return made
 
 
-def step_of(maker, clock):
+def step_of(maker, clock, make=trainer):
     """A step whose operations take one second, and the site of its block."""
     sites = []
 
@@ -84,7 +84,7 @@ def step_of(maker, clock):
 
     name = f"measured {id(maker)}"
     BACKENDS.register(name, Kernels(name, maker, Site))
-    step, model = trainer()
+    step, model = make()
     return janus.compile(step, backend=name, warmup=1), model, sites
 
 
@@ -105,6 +105,30 @@ def test_the_faster_way_is_kept(clock, seconds):
     before = clock.now
     step(*batch())
     assert clock.now - before == min(seconds, 1.0)
+
+
+def model_alone():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    return lambda x: model(x).tanh(), model
+
+
+@pytest.mark.parametrize(("seconds", "is_used", "text"), [
+    (0.8, True, "a kernel, 0.80 x"),
+    (0.95, False, "no kernel: it was hardly faster, 0.95 x"),
+    (2.0, False, "no kernel: it was slower, 2.00 x"),
+])  # fmt: skip
+def test_where_backward_passes_are_timed_elsewhere_a_kernel_must_be_clearly_faster(
+    clock, monkeypatch, seconds, is_used, text
+):
+    monkeypatch.setattr(linked_check, "clock", lambda: 0.0)
+    maker = Maker(clock, seconds)
+    f, _, sites = step_of(maker, clock, model_alone)
+    maker.ready = True
+    for _ in range(160):
+        f(batch()[0]).sum().backward()
+    (known,) = sites[0].classes
+    assert known.kernel.passes and known.ratio == pytest.approx(seconds)
+    assert known.is_faster is is_used and text in str(janus.explain(f))
 
 
 def test_a_trial_is_repeated_much_later(clock, monkeypatch):

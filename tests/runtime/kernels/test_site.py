@@ -235,15 +235,6 @@ def test_no_gradients_no_history():
     assert len(SEEN) == 1
 
 
-def test_a_block_whose_history_goes_on_is_left_to_autograd():
-    model = network()
-    f = compiled(lambda x: model(x).tanh().sum())
-    for _ in range(4):
-        f(batch()[0]).backward()
-    assert not SEEN
-    assert model[0].weight.grad is not None
-
-
 def test_modes_that_change_operations_are_another_class():
     def predict(x):
         with torch.no_grad():

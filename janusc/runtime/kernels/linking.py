@@ -1,0 +1,203 @@
+"""A kernel of a block whose history goes on: a node of it has a kernel for the backward pass.
+
+In eager mode each operation has a node, and keeps tensors there. Here one node keeps the same ones for all. The
+backward pass does the block's operations again, and differentiates those, where its gradients are to have a history
+themselves, or where the kernel would come to something else; the other inputs are kept for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from janusc import torch_private
+from janusc.runtime import rng
+from janusc.runtime.kernels.classes import InputClass
+from janusc.runtime.kernels.cut import EXTRA, INPUT, OUTPUT
+from janusc.runtime.kernels.joint import BlockGraph, Facts, Sample
+from janusc.runtime.kernels.kernel import Kernel, picker
+from janusc.runtime.kernels.linked import Link, Tangent
+from janusc.runtime.kernels.makers import Compiled, Made
+from janusc.runtime.kernels.methods import Methods
+from janusc.runtime.kernels.node import Tangents, node, renamed
+from janusc.runtime.kernels.replay import Gradients, Replay
+from janusc.runtime.transaction import UndoLog
+
+
+class LinkedKernel(Kernel):
+    """Compiled code for one class of inputs, and for the backward pass from its outputs."""
+
+    __slots__ = (
+        "_backward",
+        "_begun",
+        "_blanks",
+        "_followed",
+        "_loose",
+        "_pick_followed",
+        "_pick_leaves",
+        "_pick_loose",
+        "_pick_saved",
+        "_pick_tensors",
+        "_renamed",
+        "_sources",
+        "_views",
+        "link",
+        "passes",
+        "replayed",
+        "requiring",
+    )
+
+    def __init__(
+        self,
+        inputs: InputClass,
+        bare: frozenset[int],
+        methods: Methods,
+        facts: Facts,
+        compiled: Sequence[Compiled],
+        replayed: Replay,
+    ) -> None:
+        forward, self._backward = compiled
+        super().__init__(inputs, bare, methods, facts, forward)
+        assert facts.link is not None
+        self.link: Link = facts.link
+        self.replayed = replayed
+        self.passes = 0
+        """How many backward passes came to it."""
+        self.requiring = [inputs.positions[number] for number in self.link.leaves]
+        self._sources = (*self.link.kept, *self.link.checked)
+        saved = {number for kind, number in self._sources if kind == INPUT}
+        self._loose = [number for number in range(len(inputs.positions)) if number not in saved]
+        behind = self._first + len(facts.written)
+        places = {OUTPUT: len(inputs.positions), EXTRA: len(inputs.positions) + behind}
+        self._pick_saved = picker([places.get(kind, 0) + number for kind, number in self._sources])
+        self._pick_tensors, self._pick_loose = picker(inputs.positions), picker(self._loose)
+        self._pick_leaves = picker(self.link.leaves)
+        self._followed = [known.output for known in self.link.tangents]
+        self._pick_followed = picker(self._followed)
+        self._views: list[int] | None = None
+        """The results that are views, of buffers of the kernel's: always the same ones."""
+        name = self.link.tangents[0].name
+        self._begun = node(name)
+        self._blanks: list[tuple[Any, ...]] = []
+        visible = [i for i in range(facts.outputs) if i not in facts.constants]
+        others = [known for known in self.link.tangents if known.name != name and visible[known.output] not in bare]
+        self._renamed = [(known.output, renamed(known.name)) for known in others]
+
+    def is_usable(self, inputs: Sequence[Any]) -> bool:
+        """Whether, besides, no hooks of leaves would be called in another order."""
+        if not super().is_usable(inputs):
+            return False
+        hooks = map(torch_private.tensor_hooks, self._pick_leaves(self._pick_tensors(inputs)))
+        return not any(is_leaf and any(called) for *called, is_leaf in hooks)
+
+    def compute(self, inputs: Sequence[Any]) -> list[Any] | None:
+        """The same, and what the operations may be done again with: the state of the generators before it."""
+        if self._draw is None:
+            return super().compute(inputs)
+        before: UndoLog = []
+        rng.save_rng(before, inputs)
+        results = super().compute(inputs)
+        return None if results is None else [*results, before]
+
+    def outputs(self, inputs: Sequence[Any], results: list[Any]) -> list[Any]:
+        """What the operations would give, with a history."""
+        outputs = self.hand_out(inputs, results)
+        for index, constant in self._constants:
+            outputs.insert(index, constant)
+        return outputs
+
+    def hand_out(self, inputs: Sequence[Any], results: list[Any]) -> list[Any]:
+        """The tensors among the outputs, with a history that leads to the inputs; takes the results away."""
+        before = () if self._draw is None else results.pop()
+        if self._views is None:
+            self._views = [index for index, result in enumerate(results) if result._is_view()]
+        for index in self._views:
+            results[index] = results[index].data
+        tensors = self._pick_tensors(inputs)
+        boxed = (
+            self,
+            self._pick_followed(results),
+            self._pick_saved([*tensors, *results]),
+            self._pick_loose(tensors),
+            before,
+        )
+        made = self._begun(boxed, *self._pick_leaves(tensors))
+        del results[self._first :]
+        if len(self._followed) == 1:
+            results[self._followed[0]] = made
+            return results
+        for index, output in zip(self._followed, made):
+            results[index] = output
+        for index, rename in self._renamed:
+            results[index] = rename((results[index].detach(),), results[index])
+        return results
+
+    def keeps_as_traced(self, inputs: Sequence[Any], results: list[Any]) -> bool:
+        """Whether what is kept is laid out as the second kernel expects it: nothing asks that at each call."""
+        kept = self._pick_saved([*self._pick_tensors(inputs), *results])[: len(self.link.kept)]
+        return all(_has_strides(x, strides) for x, strides in zip(kept, self.link.strides))
+
+    def differentiate(self, saved: Sequence[torch.Tensor], tangents: Tangents) -> Gradients | None:
+        """Gradients of the leaves by the kernel; None where the operations have to give them."""
+        link = self.link
+        self.passes += 1
+        given: list[Any] = [_laid_out(tangent, known) for tangent, known in zip(tangents, link.tangents)]
+        if any(tangent is None for tangent in given):
+            return None
+        kept = saved[: len(link.kept)]
+        if not self._blanks:
+            self._blanks = [(x.shape, x.stride(), x.dtype) for x in kept]
+        found = list(self._backward([*kept, *given]))
+        if link.has_demands and not found.pop():
+            return None
+        gradients = {number: g.data if g._is_view() else g for (number, _), g in zip(link.gradients, found)}
+        missing = {known.output for known, tangent in zip(link.tangents, tangents) if tangent is None}
+        if missing:
+            # what nothing depends on gives nothing, and not 0 times infinity
+            gradients = {n: gradients[n] for n, outputs in link.gradients if not missing.issuperset(outputs)}
+            if not all(bool(gradient.isfinite().all()) for gradient in gradients.values()):
+                return None
+        return [gradients.get(number) for number in link.leaves]
+
+    def blanks(self) -> list[torch.Tensor]:
+        """Zeros like what is kept, for gradients that nothing of it is needed for; after the first pass."""
+        return [torch.empty_strided(size, stride, dtype=dtype).zero_() for size, stride, dtype in self._blanks]
+
+    def replay(
+        self, saved: Sequence[torch.Tensor], others: Sequence[Any], tangents: Tangents, has_history: bool
+    ) -> Gradients:
+        """Gradients of the leaves by the operations, from what is saved and what else was boxed."""
+        loose, before = others
+        known = {number: x for (kind, number), x in zip(self._sources, saved) if kind == INPUT}
+        known.update(zip(self._loose, loose))
+        tensors = [known[number] for number in range(len(known))]
+        return self.replayed.differentiate(tensors, before, tangents, has_history)
+
+
+def kernel_of(
+    inputs: InputClass, block: BlockGraph, sample: Sample, bare: frozenset[int], methods: Methods, made: Made
+) -> Kernel:
+    """A kernel as it is called, of what was made for a block and inputs that look like a sample."""
+    facts, compiled = made
+    if facts.link is None:
+        return Kernel(inputs, bare, methods, facts, compiled[0])
+    replayed = Replay(block, sample, [known.output for known in facts.link.tangents])
+    return LinkedKernel(inputs, bare, methods, facts, compiled, replayed)
+
+
+def _has_strides(tensor: torch.Tensor, strides: Sequence[int]) -> bool:
+    pairs = zip(tensor.shape, tensor.stride(), strides)
+    return tensor.numel() == 0 or all(found == wanted for size, found, wanted in pairs if size > 1)
+
+
+def _laid_out(tangent: torch.Tensor | None, known: Tangent) -> torch.Tensor | None:
+    """A tangent as the kernel takes it, zeros for a missing one; None where it is no plain tensor."""
+    if tangent is None:
+        return torch.empty_strided(known.size, known.stride, dtype=known.dtype).zero_()
+    if type(tangent) is not torch.Tensor or tangent.layout is not torch.strided or tangent.is_neg():
+        return None
+    if tangent.stride() == known.stride:
+        return tangent
+    return torch.empty_strided(known.size, known.stride, dtype=known.dtype).copy_(tangent)
