@@ -410,6 +410,13 @@ Images keep their layout: with another, gradients of the last layers of a residu
 """
 
 
+def compiler_of_functions() -> tuple[Any, Any]:
+    """The kernel compiler's class that has functions in C++ made, and the one that makes one; None without them."""
+    from torch._inductor import async_compile, codecache
+
+    return getattr(async_compile, "AsyncCompile", None), getattr(codecache, "CppPythonBindingsCodeCache", None)
+
+
 def prepare_compiler(folder: str, headers: str) -> None:
     """Import the kernel compiler and let it work in a folder: for a process that does nothing else.
 

@@ -17,6 +17,7 @@ Files in reading order:
     entries     kernels on disk: written at once, checked when read, the oldest dropped
     settings    what of torch's state a kernel depends on
     loading     from an entry to a kernel, without torch's kernel compiler
+    merged      the C++ of a kernel as one file
     scratch     buffers that a kernel keeps
     products    products of matrices that are fused with what is around them
     portable    from what torch's kernel compiler wrote to an entry

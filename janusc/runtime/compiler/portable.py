@@ -93,9 +93,10 @@ def _loading(name: str, function: Any, files: dict[str, bytes]) -> ast.stmt:
     path = getattr(getattr(function, "__self__", None), "__file__", None)
     if path is None:
         raise NotPortable(f"{name} is no compiled function")
-    file = f"{len(files)}.so"
     with open(path, "rb") as content:
-        files[file] = content.read()
+        code = content.read()
+    file = next((known for known, other in files.items() if other == code), f"{len(files)}.so")
+    files[file] = code
     return ast.parse(f"{name} = {LOAD}({file!r}, {function.__name__!r})").body[0]
 
 

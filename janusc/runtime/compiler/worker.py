@@ -21,6 +21,7 @@ from typing import Any
 from janusc import torch_private
 from janusc.runtime.compiler import complaints, entries, folders, headers
 from janusc.runtime.compiler.loading import FACTS
+from janusc.runtime.compiler.merged import compiling_together
 from janusc.runtime.compiler.portable import make_portable
 from janusc.runtime.compiler.products import open_products
 from janusc.runtime.compiler.program import Program
@@ -118,7 +119,8 @@ def _compile(program: Program, settings: Settings) -> dict[str, bytes]:
         graph = torch_private.trace(function, [item.make for item in program.inputs])
         facts, graphs = complete(graph)
         try:
-            files = make_portable([torch_private.compile_kernels(part, open_products) for part in graphs])
+            with compiling_together():
+                files = make_portable([torch_private.compile_kernels(part, open_products) for part in graphs])
         except Exception as error:
             if not complaints.is_of_compiler(error) or not torch_private.trust_nothing():
                 raise
