@@ -134,7 +134,7 @@ class Kernel:
             results.insert(index, constant)
         for index, wrap in self._wraps:
             result = results[index]
-            results[index] = wrap((result.data if result._is_view() else result,), inputs[self.facts.leaves[0]])
+            results[index] = wrap((result.data if result._is_view() else result,), *self.leaves(inputs))
         return results
 
 

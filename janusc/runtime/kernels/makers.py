@@ -9,6 +9,7 @@ import torch
 
 from janusc.diagnostics import silenced
 from janusc.interrupts import is_interrupt
+from janusc.locks import make_lock
 from janusc.lowering.ir import Graph
 from janusc.runtime.compiler.jobs import Job, request
 from janusc.runtime.kernels.carried import carry
@@ -21,6 +22,9 @@ Compiler = Callable[[torch.fx.GraphModule], Compiled]
 
 Made = tuple[Facts, list[Compiled]]
 """What is known of a kernel, and its code: one function, or a second one for the backward pass."""
+
+_TRACING = make_lock()
+"""Tracing changes classes of torch's for a while: one thread at a time."""
 
 
 class Making(Protocol):
@@ -79,7 +83,7 @@ def made_here(compiler: Compiler) -> Maker:
     """A maker that has a compiler work in this process, at once."""
 
     def make(graph: Graph, objects: Mapping[str, Any], sample: Sample) -> Making:
-        with silenced():
+        with _TRACING, silenced():
             modules, facts = trace_block(split_block(graph, objects), sample)
             try:
                 return _There(facts, list(map(compiler, modules)))

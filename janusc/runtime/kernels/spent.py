@@ -20,7 +20,7 @@ class _Spent(torch.autograd.Function):
     """A tensor with a history of which nothing is left."""
 
     @staticmethod
-    def forward(ctx: Any, boxed: tuple[torch.Tensor], leaf: torch.Tensor) -> torch.Tensor:
+    def forward(ctx: Any, boxed: tuple[torch.Tensor], *leaves: torch.Tensor) -> torch.Tensor:
         return boxed[0]  # boxed, for an input that is handed out would become a view
 
     @staticmethod
@@ -30,7 +30,7 @@ class _Spent(torch.autograd.Function):
 
 @functools.cache
 def spent(name: str) -> Any:
-    """A function of a boxed tensor and a leaf: the tensor with a used-up history, whose last node has this name."""
+    """A function of a boxed tensor and leaves: the tensor with a used-up history, whose last node has this name."""
     made: Any = type("Spent", (_Spent,), {})
     made._backward_cls.__name__ = name
     return made.apply

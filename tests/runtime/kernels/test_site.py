@@ -312,7 +312,7 @@ def test_what_fails_in_a_kernel_is_none_of_the_programs_business(fails):
 
 def test_what_only_numbers_are_asked_of_needs_no_history(monkeypatch):
     made = []
-    monkeypatch.setattr(kernel, "spent", lambda name: made.append(name) or (lambda boxed, leaf: boxed[0]))
+    monkeypatch.setattr(kernel, "spent", lambda name: made.append(name) or (lambda boxed, *leaves: boxed[0]))
     model = network()
 
     def asked(x, y):

@@ -281,3 +281,30 @@ def test_the_memory_of_gradients_is_not_held(finished):
         gradient[p.grad] = True
         p.grad = None
     assert len(gradient) == 0
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda loss, leaf: torch.autograd.grad(loss * 2 + leaf.sum(), [leaf]),
+        lambda loss, leaf: torch.autograd.grad(loss, [leaf], allow_unused=True),
+        lambda loss, leaf: loss.backward(inputs=[leaf]),
+    ],
+)
+def test_a_loss_whose_history_is_used_up_leads_to_all_that_it_came_from(ask, finished):
+    training = Training(OPTIMIZERS["SGD"])
+
+    def step(x, y):
+        training.optimizer.zero_grad()
+        loss = F.cross_entropy(training.net(x), y)
+        loss.backward()
+        training.optimizer.step()
+        return loss
+
+    compiled = janus.compile(step, backend=STEPPED, warmup=1)
+    for _ in range(6):
+        loss = compiled(torch.randn(4, 3), torch.tensor([0, 1, 1, 0]))
+    assert finished
+    for leaf in training.net.parameters():
+        with pytest.raises(RuntimeError, match="a second time"):
+            ask(loss, leaf)
