@@ -294,11 +294,7 @@ _guards: Any = getattr(getattr(_C, "_dynamo", None), "guards", None)
 
 
 def ambient_guard() -> Callable[[], bool]:
-    """A check whether the state of torch in this thread that changes what the same operations do is what it is now.
-
-    That is whether gradients are enabled, autocast, what is deterministic, precision, the number of threads, the
-    default dtype and device, and inference mode.
-    """
+    """A check whether the state of torch in this thread that changes what the same operations do is what it is now."""
     device, is_inference = default_device(), torch.is_inference_mode_enabled()
     make = getattr(_guards, "GlobalStateGuard", None)
     if make is None:
@@ -309,14 +305,8 @@ def ambient_guard() -> Callable[[], bool]:
 
 
 def _ambient() -> tuple[Any, ...]:
-    return (
-        torch.is_grad_enabled(),
-        any_autocast(),
-        torch.is_inference_mode_enabled(),
-        torch.get_default_dtype(),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.get_num_threads(),
-    )
+    modes = torch.is_grad_enabled(), any_autocast(), torch.is_inference_mode_enabled()
+    return *modes, torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
 
 
 def tensor_guards(tensors: Sequence[torch.Tensor]) -> Callable[..., bool] | None:

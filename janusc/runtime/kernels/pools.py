@@ -29,11 +29,12 @@ def pool_first(graph: Graph) -> Graph:
     """The graph of a block with relus behind the pools that alone read them."""
     uses = Counter(v for node in graph.nodes for v in node.inputs)
     uses.update(values_of(graph.outputs))
+    seen = set(values_of(graph.outputs))  # with the name of the last node of their history
     relus: dict[Value, Node] = {}
     late: dict[int, tuple[Node, ...]] = {}  # what stands in place of a node
     for node in graph.nodes:
         relu = relus.get(node.args[0]) if _is_pool(node) else None  # type: ignore[arg-type]
-        if relu is not None and uses[relu.outputs[0]] == 1:
+        if relu is not None and uses[relu.outputs[0]] == 1 and node.outputs[0] not in seen:
             pooled = Value(relu.outputs[0].id, node.outputs[0].type)
             late[id(relu)] = ()
             late[id(node)] = (
