@@ -10,6 +10,7 @@ if "JANUSC_CACHE_DIR" not in os.environ:  # workers share that of the process wh
     _CACHE = tempfile.TemporaryDirectory(prefix="janusc-test-cache-")
     os.environ["JANUSC_CACHE_DIR"] = _CACHE.name
 
+import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
@@ -42,3 +43,12 @@ class Teller:
             reporter.ensure_newline()
             reporter.write_line(f"FAILED {report.nodeid} ({report.when}, after {report.duration:.1f} s)")
             reporter.write_line(report.longreprtext[-2000:])
+
+
+@pytest.fixture
+def two_threads():
+    """torch works with two threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)

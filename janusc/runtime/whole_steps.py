@@ -2,7 +2,7 @@
 
 ::
 
-    _jc_whole = whole_1.begin(_jc_undo, v7, (x, v40, v41)) if whole_1.awake else None
+    _jc_whole = whole_1.begin(_jc_undo, v7, (x, v40, v41)) if whole_1.is_awake else None
     if _jc_whole is None:
         _jc_zero_grad(_jc_undo, v7, True)
         ...
@@ -10,7 +10,7 @@
         (v79,) = _jc_whole[0]
     ...
     if _jc_whole is None: _jc_ending(step_1, __function__, globals(), v7)
-    else: _jc_whole = whole_1.finish(v7, _jc_whole)
+    else: _jc_whole = whole_1.finish(v7, _jc_whole[1])
 """
 
 from __future__ import annotations

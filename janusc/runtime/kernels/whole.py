@@ -19,7 +19,7 @@ from janusc.runtime import gradients
 from janusc.runtime.kernels.functional import Unfit
 from janusc.runtime.kernels.kernel import Kernel, picker
 from janusc.runtime.kernels.updates.binding import Binding
-from janusc.runtime.kernels.updates.fused import known_step
+from janusc.runtime.kernels.updates.fused import count_call, known_step
 from janusc.runtime.optimizers import conditions
 from janusc.runtime.transaction import UndoLog
 
@@ -45,6 +45,8 @@ class _Order:
     binding: Binding
     parameters: Picker
     gradients: Picker
+    fits: bool
+    """Whether just these parameters get gradients; where not, that is not looked for again at each call."""
 
 
 class WholeStep:
@@ -72,12 +74,13 @@ class WholeStep:
             return None
         order = self._order
         if order is None or order.kernel is not kernel or order.binding is not binding:
-            order = self._learn(kernel, binding, optimizer, inputs)
-            if order is None:
-                return None
+            order = self._order = _learn(kernel, binding, optimizer, inputs)
+        if not order.fits:
+            return None
         parameters = order.parameters(inputs)
         listed = binding.listed(optimizer)
         if listed is None or not all(map(operator.is_, listed, parameters)):
+            self._order = None  # they may be the same in another order
             return None
         states = binding.states(optimizer, parameters)
         if states is None:
@@ -103,20 +106,19 @@ class WholeStep:
             set_grad(enabled)
         return kernel.outputs(inputs, results), (fused, binding, [*parameters, *found, *states], numbers)
 
-    def _learn(self, kernel: Kernel, binding: Binding, optimizer: Any, inputs: Sequence[Any]) -> _Order | None:
-        """How the parameters are picked; None where others get gradients than those that the optimizer has."""
-        leaves = kernel.facts.leaves
-        at = {id(inputs[position]): place for place, position in enumerate(leaves)}
-        places = [at.get(id(parameter), -1) for parameter in binding.listed(optimizer) or ()]
-        if -1 in places or sorted(places) != list(range(len(leaves))):
-            return None
-        self._order = _Order(kernel, binding, picker([leaves[place] for place in places]), picker(places))
-        return self._order
-
     def finish(self, optimizer: Any, prepared: Any) -> None:
         """Make the step."""
         fused, binding, tensors, numbers = prepared
         if not fused.complete(binding, tensors, numbers):
             gradients.step(optimizer)
-        elif "step" in vars(optimizer):  # what a scheduler has put there, by a guard: it counts the calls
-            setattr(optimizer, torch_private.SCHEDULED, True)
+        else:
+            count_call(optimizer)
+
+
+def _learn(kernel: Kernel, binding: Binding, optimizer: Any, inputs: Sequence[Any]) -> _Order:
+    """How the parameters are picked."""
+    leaves = kernel.facts.leaves
+    at = {id(inputs[position]): place for place, position in enumerate(leaves)}
+    places = [at.get(id(parameter), -1) for parameter in binding.listed(optimizer) or ()]
+    fits = sorted(places) == list(range(len(leaves)))
+    return _Order(kernel, binding, picker([leaves[place] for place in places]), picker(places), fits)

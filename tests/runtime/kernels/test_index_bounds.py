@@ -58,14 +58,6 @@ def forget():
     SEEN.clear()
 
 
-@pytest.fixture
-def two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
 def with_one_bad(index):
     """An index, and the same with one element that may be out of bounds."""
     for number in BAD:

@@ -20,14 +20,6 @@ def forget():
     SEEN.clear()
 
 
-@pytest.fixture
-def two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
 def outcome(f, index, table):
     try:
         found = f(index, table)

@@ -126,6 +126,7 @@ def test_parameters_that_share_memory_are_left_to_torch(finished):
     pair = Pair(OPTIMIZERS["momentum"])
     pair.run(8)
     count = len(finished)
+    assert count
     for training in (pair.plain, pair.ours):
         training.net[0].bias.data = training.net[0].weight.data.view(-1)[:5]
     pair.run(3)
@@ -136,6 +137,7 @@ def test_a_hook_on_gradients_is_called_once_a_step(finished):
     pair = Pair(OPTIMIZERS["momentum"])
     pair.run(8)
     count, told = len(finished), []
+    assert count
     pair.ours.net[2].bias.register_post_accumulate_grad_hook(lambda p: told.append(p.grad.clone()))
     pair.run(3)
     assert len(told) == 3 and len(finished) == count
@@ -145,6 +147,7 @@ def test_hooks_on_steps_are_called(finished):
     pair = Pair(OPTIMIZERS["Adam"])
     pair.run(8)
     count, told = len(finished), []
+    assert count
     pair.ours.optimizer.register_step_pre_hook(lambda *_: told.append("before"))
     pair.ours.optimizer.register_step_post_hook(lambda *_: told.append("after"))
     pair.run(2)
@@ -157,7 +160,7 @@ def test_a_parameter_of_the_optimizer_alone(finished):
 
     pair = Pair(make)
     pair.run(8)
-    assert not finished
+    assert not finished and janus.stats(pair.compiled).graph_calls > 4
 
 
 def test_parameters_that_are_exchanged(finished):
@@ -166,13 +169,16 @@ def test_parameters_that_are_exchanged(finished):
     for training in (pair.plain, pair.ours):
         group = training.optimizer.param_groups[0]
         group["params"].append(group["params"].pop(0))
+    count = len(finished)
     pair.run(6)
+    assert count and janus.stats(pair.compiled).graph_calls > 10
 
 
 def test_a_kernel_that_fails_has_done_nothing(finished, monkeypatch):
     pair = Pair(OPTIMIZERS["momentum"])
     pair.run(8)
     count = len(finished)
+    assert count
 
     def fail(self, inputs):
         raise whole.Unfit("its kernel failed")
@@ -229,6 +235,18 @@ def test_an_interrupt_while_gradients_are_handed_over(monkeypatch):
     assert all(p.grad is g for p, g in zip(parameters, before))
 
 
+def run_like_eager(make, name):
+    """Steps of a training, eager and compiled, in graphs."""
+    plain, ours = Training(OPTIMIZERS[name]), Training(OPTIMIZERS[name])
+    expected, compiled = make(plain), janus.compile(make(ours), backend=STEPPED, warmup=1)
+    for _ in range(10):
+        x, y = torch.randn(4, 3), torch.randint(0, 2, (4,))
+        assert compiled(x, y) == pytest.approx(expected(x, y), rel=1e-5)
+    for p, q in zip(plain.net.parameters(), ours.net.parameters()):
+        torch.testing.assert_close(q, p)
+    assert janus.stats(compiled).graph_calls > 6 and "a kernel" in str(janus.explain(compiled))
+
+
 def test_a_look_at_the_loss_before_the_step(finished):
     def make(training):
         def step(x, y):
@@ -241,11 +259,7 @@ def test_a_look_at_the_loss_before_the_step(finished):
 
         return step
 
-    plain, ours = Training(OPTIMIZERS["Adam"]), Training(OPTIMIZERS["Adam"])
-    expected, compiled = make(plain), janus.compile(make(ours), backend=STEPPED, warmup=1)
-    for _ in range(10):
-        x, y = torch.randn(4, 3), torch.randint(0, 2, (4,))
-        assert compiled(x, y) == pytest.approx(expected(x, y), rel=1e-5)
+    run_like_eager(make, "Adam")
     assert len(finished) > 4
 
 
@@ -261,13 +275,8 @@ def test_clipped_gradients_are_clipped_before_the_step(finished):
 
         return step
 
-    plain, ours = Training(OPTIMIZERS["SGD"]), Training(OPTIMIZERS["SGD"])
-    expected, compiled = make(plain), janus.compile(make(ours), backend=STEPPED, warmup=1)
-    for _ in range(10):
-        x, y = torch.randn(4, 3), torch.randint(0, 2, (4,))
-        assert compiled(x, y) == pytest.approx(expected(x, y), rel=1e-5)
-    for p, q in zip(plain.net.parameters(), ours.net.parameters()):
-        torch.testing.assert_close(q, p)
+    run_like_eager(make, "SGD")
+    assert not finished
 
 
 def test_the_memory_of_gradients_is_not_held(finished):

@@ -76,19 +76,23 @@ class FusedStep:
 
     def complete(self, binding: Binding, tensors: list[Tensor], numbers: list[float]) -> bool:
         """Make a step that was prepared, with these numbers; False, with nothing changed, in the middle of another."""
-        set_grad = torch_private.set_grad_enabled
         if not self._lock.acquire(False):
             return False
-        before = torch.is_grad_enabled()
         try:
             binding.write(numbers)
-            set_grad(False)
-            binding.run(tensors)
-            self.made += 1
+            self._make(binding, tensors)
         finally:
-            set_grad(before)
             self._lock.release()
         return True
+
+    def _make(self, binding: Binding, tensors: list[Tensor]) -> None:
+        set_grad, before = torch_private.set_grad_enabled, torch.is_grad_enabled()
+        try:
+            set_grad(False)
+            binding.run(tensors)
+        finally:
+            set_grad(before)
+        self.made += 1
 
     def wait(self) -> None:
         """Ask for a kernel for the optimizer as it is, if there is none, and wait for it."""
@@ -103,7 +107,6 @@ class FusedStep:
                 self._asked[1].wait()
 
     def _run(self, optimizer: Any) -> bool:
-        set_grad = torch_private.set_grad_enabled
         if not conditions.is_unseen():
             return False
         try:
@@ -114,14 +117,7 @@ class FusedStep:
             return False
         if found is None:
             return False
-        binding, tensors = found
-        before = torch.is_grad_enabled()
-        try:
-            set_grad(False)
-            binding.run(tensors)
-        finally:
-            set_grad(before)
-        self.made += 1
+        self._make(*found)
         return True
 
     def _find(self, optimizer: Any) -> tuple[Binding, list[Tensor]] | None:
@@ -177,6 +173,12 @@ class FusedStep:
 
 
 _steps: dict[int, FusedStep] = {}
+
+
+def count_call(optimizer: Any) -> None:
+    """Tell a scheduler that a step was made: it counts the calls of what it has put in the place of the method."""
+    if "step" in vars(optimizer):
+        setattr(optimizer, torch_private.SCHEDULED, True)
 
 
 def known_step(optimizer: Any) -> FusedStep | None:

@@ -7,12 +7,11 @@ from typing import Any
 
 import torch
 
-from janusc import torch_private
 from janusc.runtime import gradients
 from janusc.runtime.compiler.jobs import Job, request
 from janusc.runtime.compiler.program import Program
 from janusc.runtime.kernels import measured
-from janusc.runtime.kernels.updates.fused import FusedStep, step_of
+from janusc.runtime.kernels.updates.fused import FusedStep, count_call, step_of
 
 
 def _awaited(program: Program) -> Job:
@@ -37,8 +36,8 @@ class EarlyStep:
             self._fused = weakref.ref(fused)
         if not fused.run(optimizer):
             gradients.step(optimizer)
-        elif "step" in vars(optimizer):  # what a scheduler has put there, by a guard: it counts the calls
-            setattr(optimizer, torch_private.SCHEDULED, True)
+        else:
+            count_call(optimizer)
 
     def wait(self) -> None:
         """Have the kernel made that fits the optimizer as it is."""
