@@ -6,6 +6,8 @@ Where a feature is missing, the answer is the cautious one.
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import logging
 import operator
 import os
@@ -142,22 +144,8 @@ unseen: Any = getattr(_C, "DisableTorchFunction", contextlib.nullcontext)
 """A context in which no torch function mode or subclass sees what is asked of a tensor."""
 
 
-_HOOKS = (
-    "_forward_hooks",
-    "_forward_pre_hooks",
-    "_backward_hooks",
-    "_backward_pre_hooks",
-)
-_GLOBAL_HOOKS = tuple(
-    getattr(_module, name)
-    for name in (
-        "_global_forward_hooks",
-        "_global_forward_pre_hooks",
-        "_global_backward_hooks",
-        "_global_backward_pre_hooks",
-    )
-    if hasattr(_module, name)
-)
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_GLOBAL_HOOKS = tuple(getattr(_module, f"_global{name}") for name in _HOOKS if hasattr(_module, f"_global{name}"))
 
 
 CALL_METHODS = {n: vars(torch.nn.Module)[n] for n in ("__call__", "_call_impl") if n in vars(torch.nn.Module)}
@@ -338,11 +326,13 @@ def trace(
     is raised.
     """
     import torch._inductor.lowering  # decompositions look into it
+    from torch._inductor import config
     from torch._inductor.decomposition import select_decomp_table
     from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    with FakeTensorMode() as mode, _unlogged("torch._subclasses.fake_tensor"):
+    rounding = config.patch(rounding_options())
+    with FakeTensorMode() as mode, _unlogged("torch._subclasses.fake_tensor"), rounding:
         fakes = [mode.from_tensor(item) if isinstance(item, torch.Tensor) else item() for item in examples]
         table = {op: rule for op, rule in select_decomp_table().items() if not _always_draws(op)}
         made: torch.fx.GraphModule = make_fx(function, decomposition_table=table)(*fakes)
@@ -380,7 +370,9 @@ def compile_kernels(
     from torch._inductor.compile_fx import compile_fx_inner
 
     fakes = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
-    options = {**KERNEL_OPTIONS, "post_grad_custom_post_pass": last}
+    dtypes = {getattr(node.meta.get("val"), "dtype", None) for node in graph.graph.nodes}
+    rounding = {} if dtypes.isdisjoint((torch.bfloat16, torch.float16)) else rounding_options()
+    options = {**KERNEL_OPTIONS, **rounding, "post_grad_custom_post_pass": last}
     with torch.no_grad(), tracing(TracingContext(fakes[0].fake_mode)), config.patch(options):
         made: Any = compile_fx_inner(graph, fakes)
     kernels: Callable[[list[torch.Tensor]], Sequence[Any]] = getattr(made, "current_callable", None) or made
@@ -398,6 +390,16 @@ KERNEL_OPTIONS = {
 threads where there is work for them: on a busy machine some thousand elements wait milliseconds for the last of them.
 Images keep their layout: with another, gradients of the last layers of a residual network came out wrong by a tenth.
 """
+
+
+@functools.cache
+def rounding_options() -> dict[str, bool]:
+    """Of the kernel compiler: to round to short dtypes wherever operations do; empty where it doesn't know how to."""
+    from torch._inductor import config
+    from torch._inductor.codegen import cpp
+
+    name = "emulate_precision_casts"
+    return {name: True} if hasattr(config, name) and name in inspect.getsource(cpp) else {}
 
 
 def compiler_of_functions() -> tuple[Any, Any]:

@@ -58,7 +58,7 @@ def test_every_abort_on_kernels_equals_eager_but_for_rounding(name):
     number, fired = 0, True
     while fired:
         trace, fired = run(name, number, on_kernels.BACKEND)
-        found = differences(eager, trace, on_kernels.TOLERANCE)
+        found = differences(eager, trace, on_kernels.tolerance_of(name))
         assert not found, f"check {number} failing: {report(found, len(trace.calls))}"
         number += 1 + number // 3
 

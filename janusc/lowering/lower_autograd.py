@@ -22,6 +22,7 @@ from janusc.lowering.iterate import item_sample, static_items
 from janusc.lowering.lowering import Lowering, Unconvertible
 from janusc.lowering.mutation import check_layers
 from janusc.lowering.operands import arg, sym
+from janusc.lowering.rewrite import inlined
 from janusc.typeinfer import torch_table
 from janusc.types import ANY, HostType, TensorType
 
@@ -139,7 +140,8 @@ def check_sources(lo: Lowering) -> None:
     tensors = [v for v in needed if isinstance(v.type, TensorType)]
     plain = {n.outputs[0] for n in lo.builder.guards if _gives_plain(n)}
     others = {v for v in needed if not isinstance(v.type, (TensorType, HostType))} - plain
-    reading = (n for n in before.nodes if n.op.name not in _WITHOUT_READING)
+    among = inlined(Graph((), tuple(before.nodes), ()))
+    reading = (n for n in among.nodes if n.op.name not in _WITHOUT_READING)
     containers = _containers(lo)
     if any(not others.isdisjoint(v for v in n.inputs if not (v in containers and _takes_sizes(n))) for n in reading):
         raise refuse(lo, "a gradient is taken where tensors are read from objects at run time")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import types as pytypes
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -17,13 +18,12 @@ from janusc.lowering.classes import class_function, class_lookup
 from janusc.lowering.ir import Arg, Value
 from janusc.lowering.lower_state import read
 from janusc.lowering.lowering import Lowering, statement
-from janusc.lowering.operands import arg
+from janusc.lowering.operands import arg, sample_of
 from janusc.lowering.store import map_abstract, parts
 from janusc.lowering.truth import concretise
 from janusc.typeinfer import torch_table
 
 GRAD_MODES = {torch.no_grad: False, torch.enable_grad: True, torch.inference_mode: False}
-_AUTOCAST = (torch.autocast, torch.amp.autocast, torch.cpu.amp.autocast_mode.autocast, torch.cuda.amp.autocast)
 
 
 @statement(gast.Pass, gast.Nonlocal, gast.Global)
@@ -69,11 +69,12 @@ def enter(lo: Lowering, node: Any, items: list[Any]) -> None:
         return
     if item.optional_vars is not None:
         raise lo.refuse(codes.CONTEXT, "with … as")
-    manager, grad = make_manager(lo, item.context_expr, function)
+    manager, grad, casting = make_manager(lo, item.context_expr, function)
     region = lo.builder.open_region()
     outer, lo.grad = lo.grad, lo.grad if grad is None else grad
     try:
-        enter(lo, node, rest)
+        with casting:
+            enter(lo, node, rest)
     finally:
         lo.grad = outer
         lo.builder.pop_region()
@@ -156,11 +157,12 @@ def called(function: Any) -> Any:
     return function.value if isinstance(function, Known) else function.sample if isinstance(function, Live) else None
 
 
-def make_manager(lo: Lowering, node: Any, function: Any) -> tuple[Arg, bool | None]:
-    """The context manager that a call makes, as an argument, and the grad mode it sets, if it does."""
+def make_manager(lo: Lowering, node: Any, function: Any) -> tuple[Arg, bool | None, AbstractContextManager[Any]]:
+    """The context manager that a call makes, as an argument, the grad mode it sets, if it does, and one for samples."""
     target = cloned(lo, function) or called(function)
     args = [lo.expr(a) for a in node.args]
     kwargs = {k.arg: lo.expr(k.value) for k in node.keywords}
+    casting: AbstractContextManager[Any] = contextlib.nullcontext()
     if target in GRAD_MODES and not args and not kwargs:
         grad: bool | None = GRAD_MODES[target]
     elif target is torch.set_grad_enabled and len(args) == 1:
@@ -168,12 +170,21 @@ def make_manager(lo: Lowering, node: Any, function: Any) -> tuple[Arg, bool | No
         if not isinstance(mode, Known):
             raise lo.refuse(codes.CONTEXT, "a grad mode that varies")
         grad = bool(mode.value)
-    elif target in _AUTOCAST:
-        grad = None
+    elif target is torch.autocast and None not in kwargs:
+        grad, casting = None, autocast_of_samples(args, kwargs)
     else:
         raise lo.refuse(codes.CONTEXT, "a context manager other than torch's grad modes and autocast")
     named = tuple((k, arg(lo, v)) for k, v in kwargs.items())
     name = f"torch.{target.__name__}"
     span = lo.span(node)
     (value,) = lo.builder.emit(ops.TORCH, name, tuple(arg(lo, a) for a in args), named, span=span)
-    return value, grad
+    return value, grad, casting
+
+
+def autocast_of_samples(args: list[Any], kwargs: dict[str, Any]) -> AbstractContextManager[Any]:
+    """What the samples in a region of autocast are made under, so that their dtypes are those of the region."""
+    given = {name: sample_of(value) for name, value in kwargs.items()}
+    try:
+        return torch.autocast(*map(sample_of, args), **{**given, "cache_enabled": False})
+    except Exception:  # it is for the program to meet that
+        return contextlib.nullcontext()

@@ -76,6 +76,24 @@ def keep_if_same(old: Graph, new: Graph) -> Graph:
     return old if same_nodes and old.params == new.params and old.outputs == new.outputs else new
 
 
+def inlined(graph: Graph, is_chosen: Callable[[Node, Graph], bool] = lambda node, graph: True) -> Graph:
+    """The graph with the nodes of its ``with`` blocks, or the chosen ones, among its own: to be looked at, not run."""
+    if not any(node.op.name == "context" for node in graph.nodes):
+        return graph
+    bindings: dict[Value, Arg] = {}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        node = substitute(node, bindings)
+        if node.op.name != "context" or not is_chosen(node, graph):
+            nodes.append(node)
+            continue
+        region = inlined(node.regions[0], is_chosen)
+        bindings.update(zip(region.params, node.args[1:]))
+        nodes += [substitute(inner, bindings) for inner in region.nodes]
+        bindings.update(zip(node.outputs, substitute_all(region.outputs, bindings)))
+    return replace(graph, nodes=tuple(nodes), outputs=substitute_all(graph.outputs, bindings))
+
+
 def used_values(graph: Graph) -> set[Value]:
     """Every value that a node or output of the graph names; its regions are closed and have their own."""
     used = set(values_of(graph.outputs))

@@ -94,11 +94,25 @@ def apply(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grad: bo
     try:
         # under a device of its own torch asks Python about each of its functions: only where another one is set
         with torch.inference_mode(False), torch.set_grad_enabled(grad), nullcontext() if _makes_on(device) else device:
+            if large and torch.is_autocast_enabled("cpu"):
+                return _casting(function, args, kwargs)
             return function(*args, **kwargs)
     except Exception as error:  # whatever torch raises here, it only means that there is no sample
         if is_interrupt(error):
             raise
         raise NoSample(f"{type(error).__name__}: {error}") from None
+
+
+def _casting(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result on meta tensors, for which there is no autocast: of one dtype, where they may not be of several."""
+    try:
+        return function(*args, **kwargs)
+    except RuntimeError:
+
+        def cast(value: Any) -> Any:
+            return value.float() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+        return function(*(_map(a, cast) for a in args), **{k: _map(v, cast) for k, v in kwargs.items()})
 
 
 def _of_size(*size: Any, dtype: torch.dtype | None = None, requires_grad: bool = False, **_: Any) -> torch.Tensor:

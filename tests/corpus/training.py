@@ -146,6 +146,62 @@ def under_autocast():
 
 
 @program()
+def autocast_around_everything():
+    """Statistics, sizes from objects and dropped gradients around and in a region, and a region in it."""
+    first = nn.Linear(3, 4, bias=False)
+    model = nn.Sequential(first, nn.BatchNorm1d(4), nn.ReLU(), nn.LayerNorm(4), nn.Linear(4, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x, y):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            out = model(x)
+            with torch.autocast("cpu", enabled=False):
+                penalty = (first.weight @ first.weight.t()).square().mean()
+            loss = functional.mse_loss(out, y) + penalty
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.item(), out.detach()
+
+    return step, batches(5)
+
+
+@program()
+def scaled_gradients():
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = functional.mse_loss(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        return loss.item(), scaler.get_scale()
+
+    x, y = batches(1)[0]
+    return step, [*batches(4), (x * float("inf"), y), *batches(2)]
+
+
+@program()
+def weights_cast_without_a_cache():
+    weight = nn.Parameter(torch.randn(3, 3))
+
+    def step(x, y, keeps):
+        weight.grad = None
+        with torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=keeps):
+            loss = ((x @ weight).relu() @ weight).float().square().sum()
+        loss.backward()
+        with torch.no_grad():
+            weight.sub_(weight.grad, alpha=0.01)
+        return loss.item()
+
+    return step, [(x, y, keeps) for keeps in (True, False) for x, y in batches(4)]
+
+
+@program()
 def custom_loss_with_mask():
     class MaskedLoss(nn.Module):
         def __init__(self, weight):

@@ -44,6 +44,40 @@ def test_a_backward_pass_moves_right_behind_its_loss_and_gradients_are_dropped_b
     )
 
 
+def test_gradients_are_dropped_before_a_region():
+    same(
+        in_body(
+            early_gradients,
+            """
+            %4: any = torch torch.autocast('cpu')
+            %5: tensor = context with(%4, %0) {
+            region(%6: tensor):
+            %7: tensor = torch torch.exp(%6)
+            save tensor(%6)
+            %8: tensor = torch.write torch.add_(%6, %7)
+            return (%7)
+            }
+            zero_grad(%1, True)
+            backward(%5, (%0))
+            return ()
+            """,
+        ),
+        """
+        zero_grad(%1, True)
+        %4: any = torch torch.autocast('cpu')
+        %5: tensor = context with(%4, %0) {
+          region(%6: tensor):
+            %7: tensor = torch torch.exp(%6)
+            save tensor(%6)
+            %8: tensor = torch.write torch.add_(%6, %7)
+            return (%7)
+        }
+        backward(%5, (%0))
+        return ()
+        """,
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -51,6 +85,8 @@ def test_a_backward_pass_moves_right_behind_its_loss_and_gradients_are_dropped_b
         "%4: tensor = torch torch.exp(%0)\nzero_grad(%1, False)\nreturn (%4)",
         "%4: tensor = read.attr grad(%0)\nzero_grad(%1, True)\nreturn (%4)",
         "save list(%1)\nzero_grad(%1, True)\nreturn ()",
+        "%4: any = torch torch.no_grad()\n%5: tensor = context with(%4, %0) {\nregion(%6: tensor):\n"
+        "%7: tensor = read.attr grad(%6)\nreturn (%7)\n}\nzero_grad(%1, True)\nreturn (%5)",
         "assert unsaved(%1)\nzero_grad(%1, True)\nreturn ()",
         "%4: tensor = torch torch.exp(%0)\n%5: tensor = torch torch.sum(%0)\nbackward(%4, (%0))\nreturn (%5)",
         "%4: tensor = torch torch.exp(%0)\n%5: tensor = torch torch.add(%4, %0)\nbackward(%4, (%0))\nreturn (%5)",

@@ -5,7 +5,7 @@ from dataclasses import replace
 from janusc.lowering import ops
 from janusc.lowering.ir import Const, Dct, Graph, Lst, Node, Slc, Tup, Value
 from janusc.lowering.reader import read_graph
-from janusc.lowering.rewrite import Fuel, count_nodes, keep_if_same, rewrite_graph, substitute, used_values
+from janusc.lowering.rewrite import Fuel, count_nodes, inlined, keep_if_same, rewrite_graph, substitute, used_values
 from janusc.types import ANY
 
 NESTED = """graph(%0: any):
@@ -49,6 +49,31 @@ def test_regions_are_rewritten_from_the_inside_out():
     changed = rewrite_graph(graph, change)
     assert seen == [["print"], ["torch", "context"], ["context"]]
     assert (count_nodes(graph), count_nodes(changed)) == (4, 3)
+
+
+def test_blocks_are_looked_at_in_place():
+    graph = read_graph(
+        """graph(%0: any):
+  %1: any = context with(%0, %0) {
+    region(%2: any):
+      %3: any = torch torch.relu(%2)
+      %4: any = context with(%3, %3) {
+        region(%5: any):
+          %6: any = torch torch.exp(%5)
+          return (%6)
+      }
+      return (%4)
+  }
+  %7: any = torch torch.abs(%1)
+  return (%7, %1)
+"""
+    )
+    found = inlined(graph)
+    read = [(node.target, [value.id for value in node.inputs]) for node in found.nodes]
+    assert read == [("torch.relu", [0]), ("torch.exp", [3]), ("torch.abs", [6])]
+    assert [value.id for value in found.outputs] == [7, 6]
+    outer = inlined(graph, lambda node, inside: inside is graph)
+    assert [node.op.name for node in outer.nodes] == ["torch", "context", "torch"]
 
 
 def test_an_unchanged_graph_stays_itself():

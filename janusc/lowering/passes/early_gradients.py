@@ -86,6 +86,8 @@ def _behind_maker(nodes: list[Node], index: int) -> int:
 def _is_unaware(node: Node) -> bool:
     """Whether a node works on tensors and numbers, and not on what objects hold."""
     name = node.op.name
+    if name == "context":
+        return all(map(_is_unaware, node.regions[0].nodes))
     if name == "assert":
         return node.target in _ASSERTS
     if name == "save":

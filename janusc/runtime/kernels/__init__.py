@@ -11,6 +11,7 @@ Never:     takes inputs of another class than those it was traced with: shapes, 
 Files in reading order:
     classes  the class of inputs a kernel is for, as something to ask at each call
     extent   how far a kernel reaches in a graph
+    autocasts  what is set of autocast around a block, and what it keeps
     joint    a block as a traced graph, with the backward pass that ends it
     kept     what a history keeps in eager mode
     linked   a block whose history goes on, with a backward pass from its outputs

@@ -18,8 +18,12 @@ NEAR = 1e-2
 are badly conditioned, and what a fault makes of a tensor by more."""
 
 FAINT = 1e-4
-"""The share of the largest number of all tensors below which there is nothing but rounding."""
+"""The share of the largest number of all tensors of a kind below which there is nothing but rounding."""
 
+STEPS = 4
+"""As many steps of a short dtype a tensor may be off where that is more than NEAR: kernels round to short dtypes where
+their operations do, so that eight layers of bfloat16 were off by one step. Sums of what cancels out are off by a step
+of what was summed: FAINT is one step then."""
 
 WRONG = "its results were others than those of its operations"
 """Why a kernel is thrown away that does not pass."""
@@ -43,22 +47,26 @@ class Check:
         """Whether the operations, whose outputs these are, have come to the same."""
         if self._found is None or self._drawn and not rng.is_at(self._drawn):
             return False
-        constants = self._kernel.facts.constants
+        constants, rounding = self._kernel.facts.constants, self._kernel.facts.rounding
         wanted = [x for i, x in enumerate(outputs) if i not in constants]
         wanted += self._written
+        first = len(wanted)
         for leaf, before in zip(self._leaves, self._before):
             if leaf.grad is None:
                 return False
             wanted.append(leaf.grad if before is None else leaf.grad - before)
         same = all(outputs[i] == x for i, x in constants.items())
-        return same and len(wanted) == len(self._found) and are_near(wanted, self._found)
+        if not same or len(wanted) != len(self._found):
+            return False
+        kinds = slice(first), slice(first, None)  # a loss that is scaled has gradients of another size than its own
+        return all(are_near(wanted[kind], self._found[kind], rounding) for kind in kinds)
 
 
-def are_near(wanted: Sequence[Any], found: Sequence[Any]) -> bool:
-    """Whether tensors are equal but for rounding."""
+def are_near(wanted: Sequence[Any], found: Sequence[Any], rounding: float) -> bool:
+    """Whether tensors are equal but for rounding, where the coarsest dtype has steps like this."""
     with torch.no_grad():
-        largest = max((_size(x) for x in wanted), default=0.0)
-        return all(_is_near(x, y, FAINT * largest) for x, y in zip(wanted, found))
+        near, faint = max(NEAR, STEPS * rounding), max(FAINT, rounding) * max(map(_size, wanted), default=0.0)
+        return all(_is_near(x, y, near, faint) for x, y in zip(wanted, found))
 
 
 def _size(tensor: Any) -> float:
@@ -68,7 +76,7 @@ def _size(tensor: Any) -> float:
     return float(finite.abs().max()) if finite.numel() else 0.0
 
 
-def _is_near(wanted: Any, found: Any, faint: float) -> bool:
+def _is_near(wanted: Any, found: Any, near: float, faint: float) -> bool:
     if type(wanted) is not torch.Tensor and not isinstance(wanted, torch.nn.Parameter):
         return False
     if wanted.shape != found.shape or wanted.dtype != found.dtype:
@@ -77,4 +85,4 @@ def _is_near(wanted: Any, found: Any, faint: float) -> bool:
         return torch.equal(wanted, found)
     if not torch.equal(wanted.isfinite(), found.isfinite()):
         return False
-    return _size(wanted - found) <= max(NEAR * _size(wanted), faint)
+    return _size(wanted - found) <= max(near * _size(wanted), faint)

@@ -38,7 +38,7 @@ def class_of(inputs: Sequence[Any]) -> InputClass | None:
     """The class of inputs; None where no kernel could be made for them."""
     positions = tuple(i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor))
     tensors = [inputs[i] for i in positions]
-    if not tensors or not all(map(_is_plain, tensors)) or torch_private.any_autocast():
+    if not tensors or not all(map(_is_plain, tensors)):
         return None
     if torch_private.default_device() not in (None, torch.device("cpu")):  # which factories use
         return None
@@ -53,7 +53,7 @@ _OF_TORCH = (torch.device, torch.dtype)
 
 def is_literal(value: Any) -> bool:
     """Whether a value is one whose text makes an equal one, where torch and its device are known by name."""
-    if type(value) is tuple:
+    if type(value) in (tuple, torch.Size):
         return all(map(is_literal, value))
     if type(value) in _OF_TORCH:
         return True

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from janusc.lowering.effects import IDENTITY_OPERATORS, is_scalar
-from janusc.lowering.ir import Graph, Node, Value
+from janusc.lowering.ir import Graph, Node, Value, walk
 from janusc.runtime.blocks import Block, block_of, is_tensor_op
-from janusc.runtime.kernels.history import is_without_gradients
+from janusc.runtime.kernels.history import AUTOCAST, is_autocast, is_without_gradients
 from janusc.types import TensorType
 
 _BETWEEN = frozenset(
@@ -22,7 +22,13 @@ _WRITES = frozenset({"torch.write", "method.write", "operator.write"})
 _ASSERTS = frozenset({"true", "false", "equals", "length", "plain_write"})
 _RANDOM = frozenset({"torch.random", "method.random"})
 _BY_CONTENTS = frozenset({"multinomial", "poisson", "rrelu"})
+_ACTS = frozenset({*_WRITES, "save", "assert"})
 _LEAST = 2
+
+
+def _computes(node: Node, graph: Graph) -> bool:
+    """Whether a node computes tensors, under autocast or not."""
+    return is_tensor_op(node) or is_autocast(node, graph)
 
 
 def _draws_by_contents(node: Node) -> bool:
@@ -37,11 +43,11 @@ def _is_admitted(node: Node, graph: Graph) -> bool:
     """Whether a node may stand in a kernel, as far as can be said before it is traced."""
     name = node.op.name
     if name == "context":
-        return is_without_gradients(node, graph) and all(
-            inner.op.name in _BETWEEN and _is_admitted(inner, region)
-            for region in node.regions
-            for inner in region.nodes
-        )
+        (region,) = node.regions
+        inside = all(_is_admitted(inner, region) for inner in region.nodes)
+        if is_autocast(node, graph):
+            return inside
+        return inside and is_without_gradients(node, graph) and not any(n.op.name in _ACTS for n in walk(region))
     if name in _BETWEEN:
         if _draws_by_contents(node):
             return False
@@ -61,12 +67,12 @@ def extents(graph: Graph, uses: dict[Value, int]) -> tuple[Block, ...]:
         stop = start
         while stop < len(nodes) and _is_admitted(nodes[stop], graph):
             stop += 1
-        first = next((i for i in range(start, stop) if is_tensor_op(nodes[i]) or nodes[i].op.name in _RANDOM), stop)
+        first = next((i for i in range(start, stop) if _begins(nodes[i])), stop)
         ends = stop < len(nodes) and nodes[stop].op.name == "backward"
         begin, first = first, _behind_detached(graph, first, stop, uses) if ends else first
-        before = (i for i in range(first, begin, -1) if is_tensor_op(nodes[i - 1]) and not _is_detach(nodes[i - 1]))
+        before = (i for i in range(first, begin, -1) if _computes(nodes[i - 1], graph) and not _is_detach(nodes[i - 1]))
         blocks += _plain(graph, begin, next(before, begin), uses)
-        last = stop if ends else next((i for i in range(stop, first, -1) if is_tensor_op(nodes[i - 1])), first)
+        last = stop if ends else next((i for i in range(stop, first, -1) if _computes(nodes[i - 1], graph)), first)
         blocks += [_with_backward(graph, block, uses) for block in _plain(graph, first, last, uses)]
         start = stop + 1
     return tuple(blocks)
@@ -74,9 +80,10 @@ def extents(graph: Graph, uses: dict[Value, int]) -> tuple[Block, ...]:
 
 def _plain(graph: Graph, first: int, last: int, uses: dict[Value, int]) -> list[Block]:
     """The block of these nodes, if there is enough in it."""
-    if sum(map(is_tensor_op, graph.nodes[first:last])) < _LEAST:
+    inside = list(walk(Graph((), graph.nodes[first:last], ())))
+    if sum(map(is_tensor_op, inside)) < _LEAST:
         return []
-    acts = any(node.op.name == "save" for node in graph.nodes[first:last])
+    acts = any(node.op.name == "save" for node in inside)
     return [replace(block_of(graph, first, last, uses), acts=acts)]
 
 
@@ -92,7 +99,12 @@ def _behind_detached(graph: Graph, first: int, stop: int, uses: dict[Value, int]
         node = nodes[index]
         if _is_detach(node) and node.args[0] in made - followed:
             begin = index + 1
-    return next((i for i in range(begin, stop) if is_tensor_op(nodes[i])), stop) if begin > first else first
+    return next((i for i in range(begin, stop) if _begins(nodes[i])), stop) if begin > first else first
+
+
+def _begins(node: Node) -> bool:
+    """Whether a block may begin with a node: one that computes, draws, or makes a region of autocast."""
+    return is_tensor_op(node) or node.op.name in _RANDOM or node.op.name == "torch" and node.target == AUTOCAST
 
 
 def _is_detach(node: Node) -> bool:

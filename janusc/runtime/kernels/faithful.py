@@ -6,12 +6,18 @@ from typing import Any
 
 import torch
 
+from janusc import torch_private
 from janusc.runtime.kernels.bounds import is_kept_in_bounds
 from janusc.runtime.kernels.functional import Unfit
 from janusc.runtime.kernels.intervals import given, name_of
 
 _LEAST_BYTES = 4
 
+_ROUNDED = {torch.bfloat16, torch.float16}
+"""Dtypes to which a kernel rounds wherever its operations do, where it has only one of them: numbers that lie in
+registers are of float32. A kernel that rounds less often, as the kernel compiler makes them by itself, is nearer to the
+exact result; but a program that casts to a dtype and back asks for rounding, and eager mode is what is to be computed.
+"""
 
 _INDEXED = ("gather", "index", "embedding", "scatter", "take", "fractional")
 """What is part of the names of operations that find elements by the contents of a tensor."""
@@ -30,13 +36,23 @@ def check_faithful(module: torch.fx.GraphModule) -> None:
             raise Unfit("an index that is out of bounds would end the process: its check fails in a thread of a kernel")
         if any(map(_is_order_seen, module.graph.nodes)):
             raise Unfit("the last of several values for one element would be that of any thread")
+    short: set[torch.dtype] = set()
     for node in module.graph.nodes:
         for value in _tensors(node.meta.get("val")):
             if value.is_floating_point() and value.dtype.itemsize < _LEAST_BYTES:
-                # what is computed in between stays in float32: x.half().float() would be x
-                raise Unfit(f"it has numbers of {value.dtype}, which a kernel rounds where torch does not")
+                short.add(value.dtype)
             if node.kwargs.get("rounding_mode") == "floor" and value.is_floating_point():
                 raise Unfit("a quotient is rounded down, which torch does from the remainder")  # 1.0 // 0.1 is 9
+
+    if short and not (torch_private.rounding_options() and len(short) == 1 and short <= _ROUNDED):
+        # what is computed in between would stay in float32: x.half().float() would be x
+        raise Unfit(f"it has numbers of {min(map(str, short))}, which a kernel rounds where torch does not")
+
+
+def rounding_of(module: torch.fx.GraphModule) -> float:
+    """The distance of 1 to the next number of the coarsest dtype in a traced graph; 0 without such."""
+    values = (value for node in module.graph.nodes for value in _tensors(node.meta.get("val")))
+    return max((torch.finfo(value.dtype).eps for value in values if value.is_floating_point()), default=0.0)
 
 
 def _is_large(module: torch.fx.GraphModule) -> bool:

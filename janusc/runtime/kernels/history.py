@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from janusc.lowering.ir import Graph, Node, Value, values_of
+from janusc.lowering.rewrite import inlined
 
 NO_GRAD = "torch.no_grad"
+AUTOCAST = "torch.autocast"
 
 _WITHOUT = frozenset(
     "detach argmax argmin argsort eq ne lt le gt ge isnan isfinite isinf logical_and logical_or logical_not bool int "
@@ -18,6 +20,7 @@ _WITHOUT = frozenset(
 def may_have_history(graph: Graph, requiring: Iterable[Value]) -> bool:
     """Whether an output of a graph may be part of a history, where these inputs require gradients."""
     found = set(requiring)
+    graph = inlined(graph, is_autocast)
     for node in graph.nodes:
         if node.op.name != "context" and node.target.rpartition(".")[2] in _WITHOUT:
             continue
@@ -28,7 +31,18 @@ def may_have_history(graph: Graph, requiring: Iterable[Value]) -> bool:
 
 def is_without_gradients(node: Node, graph: Graph) -> bool:
     """Whether a node is a block under ``torch.no_grad()``."""
-    if node.op.name != "context":
-        return False
-    made = next((other for other in graph.nodes if node.args[0] in other.outputs), None)
+    made = _maker(node, graph)
     return made is not None and made.target == NO_GRAD and not made.args
+
+
+def is_autocast(node: Node, graph: Graph) -> bool:
+    """Whether a node is a block under ``torch.autocast(...)``."""
+    made = _maker(node, graph)
+    return made is not None and made.target == AUTOCAST
+
+
+def _maker(node: Node, graph: Graph) -> Node | None:
+    """What makes the manager of a block."""
+    if node.op.name != "context":
+        return None
+    return next((other for other in graph.nodes if node.args[0] in other.outputs), None)

@@ -5,9 +5,11 @@ Derivatives come from torch: the block runs once on fake tensors under autograd,
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,14 +17,16 @@ import torch
 
 from janusc import torch_private
 from janusc.lowering.ir import Graph, Tup, Value
+from janusc.lowering.rewrite import inlined, rewrite_graph
 from janusc.runtime.compiler.program import Input, NotCarried
 from janusc.runtime.interpreter import Machine
+from janusc.runtime.kernels.autocasts import Autocast, Surroundings, surroundings
 from janusc.runtime.kernels.bounds import keep_in_bounds
 from janusc.runtime.kernels.classes import is_literal
 from janusc.runtime.kernels.cut import Results
 from janusc.runtime.kernels.demands import Demands
 from janusc.runtime.kernels.draws import lift_draws
-from janusc.runtime.kernels.faithful import check_faithful
+from janusc.runtime.kernels.faithful import check_faithful, rounding_of
 from janusc.runtime.kernels.functional import Unfit, make_functional
 from janusc.runtime.kernels.history import may_have_history
 from janusc.runtime.kernels.linked import Link, cut_linked, follow
@@ -49,7 +53,8 @@ class BlockGraph:
 class Sample:
     """What inputs of one class look like: the tensors at these positions, and the literals at others.
 
-    ``leaves``: where the tensors are that get gradients. ``grad``: whether gradients are enabled.
+    ``leaves``: where the tensors are that get gradients. ``grad``: whether gradients are enabled. ``around``: what is
+    set of autocast, where that matters, and then ``computed``: the tensors that are no leaves to it.
     """
 
     tensors: tuple[Input, ...]
@@ -57,6 +62,24 @@ class Sample:
     literals: Mapping[int, Any]
     leaves: tuple[int, ...]
     grad: bool
+    around: Surroundings | None = None
+    computed: tuple[int, ...] = ()
+
+    def dump(self) -> tuple[Any, ...]:
+        """All but the tensors, as a literal, of which ``load`` makes an equal sample."""
+        around = self.around and (tuple(self.around.autocast), self.around.begins_anew)
+        return self.positions, dict(self.literals), self.leaves, self.grad, around, self.computed
+
+    @staticmethod
+    def load(dumped: tuple[Any, ...]) -> Sample:
+        """The sample that ``dump`` made a literal of, without tensors."""
+        positions, literals, leaves, grad, around, computed = dumped
+        known = around and Surroundings(Autocast(*around[0]), around[1])
+        return Sample((), positions, literals, leaves, grad, known, computed)
+
+    def surrounded(self) -> AbstractContextManager[None]:
+        """Inside, autocast is set as it is around the block."""
+        return contextlib.nullcontext() if self.around is None else self.around.autocast.applied()
 
 
 @dataclass
@@ -67,7 +90,8 @@ class Facts:
     mode, the name of its last node. ``written`` and ``leaves``: where among the inputs is what gets the new contents,
     and the gradients; ``changes``: how often each of the former was written. ``has_demands``: whether one more result
     says that all contents are as the operations demand. ``draws``: what is drawn before, behind the inputs. ``link``:
-    of a block whose history goes on, of which a second kernel computes the gradients.
+    of a block whose history goes on, of which a second kernel computes the gradients. ``rounding``: the step
+    from 1 to the next number of the coarsest dtype that it computes with.
     """
 
     outputs: int = 0
@@ -79,6 +103,7 @@ class Facts:
     has_demands: bool = False
     draws: tuple[str, ...] = ()
     link: Link | None = None
+    rounding: float = 0.0
 
     def dump(self) -> tuple[Any, ...]:
         """As a literal, of which ``load`` makes equal facts."""
@@ -86,30 +111,33 @@ class Facts:
             i: (type(x) is torch.Size, tuple(x) if type(x) is torch.Size else x) for i, x in self.constants.items()
         }
         effects = self.written, self.leaves, self.changes, self.has_demands, self.draws, self.link and self.link.dump()
-        return self.outputs, constants, self.histories, *effects
+        return self.outputs, constants, self.histories, *effects, self.rounding
 
     @staticmethod
     def load(dumped: tuple[Any, ...]) -> Facts:
         """The facts that ``dump`` made a literal of."""
-        outputs, constants, histories, written, leaves, changes, has_demands, draws, link = dumped
+        outputs, constants, histories, written, leaves, changes, has_demands, draws, link, rounding = dumped
         made = {i: torch.Size(x) if is_size else x for i, (is_size, x) in constants.items()}
         effects = tuple(written), tuple(leaves), tuple(changes), has_demands, tuple(draws), link and Link.load(link)
-        return Facts(outputs, made, histories, *effects)
+        return Facts(outputs, made, histories, *effects, rounding)
 
 
 def split_block(graph: Graph, objects: Mapping[str, Any]) -> BlockGraph:
     """A closed graph of a block, with what is no computation apart."""
-    saves = {v for node in graph.nodes if node.op.name == "save" for v in node.inputs}
+    saves = {v for node in inlined(graph).nodes if node.op.name == "save" for v in node.inputs}
     written = tuple(v for v in graph.params if v in saves)
     last = graph.nodes[-1]
-    computing = tuple(node for node in graph.nodes if node.op.name not in ("save", "backward"))
-    graph = replace(graph, nodes=computing)
+    graph = rewrite_graph(graph, _computing)
     if last.op.name != "backward":
         return BlockGraph(graph, objects, written=written)
     loss, leaves = last.args
     assert isinstance(loss, Value) and isinstance(leaves, Tup)
     named = tuple(v for v in leaves.items if isinstance(v, Value))
     return BlockGraph(graph, objects, loss, named, written)
+
+
+def _computing(graph: Graph) -> Graph:
+    return replace(graph, nodes=tuple(node for node in graph.nodes if node.op.name not in ("save", "backward")))
 
 
 def sample_of(block: BlockGraph, inputs: Sequence[Any], positions: Sequence[int]) -> Sample:
@@ -120,7 +148,9 @@ def sample_of(block: BlockGraph, inputs: Sequence[Any], positions: Sequence[int]
         tensors = tuple(Input.of(inputs[i]) for i in positions)
     except NotCarried as error:
         raise Unfit(str(error)) from None
-    return Sample(tensors, tuple(positions), literals, tuple(leaves), torch.is_grad_enabled())
+    around = surroundings(block.graph, inputs, tensors)
+    computed = () if around is None else tuple(i for i in positions if inputs[i].grad_fn is not None)
+    return Sample(tensors, tuple(positions), literals, tuple(leaves), torch.is_grad_enabled(), around, computed)
 
 
 def trace_block(block: BlockGraph, sample: Sample) -> tuple[list[torch.fx.GraphModule], Facts]:
@@ -131,7 +161,6 @@ def trace_block(block: BlockGraph, sample: Sample) -> tuple[list[torch.fx.GraphM
             functools.partial(run, block, sample, facts), [item.make for item in sample.tensors]
         )
         return complete(block, sample, facts, module), facts
-        complete(block, facts, module)
     except Unfit:
         raise
     except Exception as error:
@@ -145,6 +174,7 @@ def complete(
     facts.draws = lift_draws(module)
     make_functional(module)
     check_faithful(module)
+    facts.rounding = rounding_of(module)
     facts.outputs = len(block.graph.outputs)
     _drop_unwritten(module, facts)
     modules = [module]
@@ -179,9 +209,11 @@ def run(block: BlockGraph, sample: Sample, facts: Facts, *tensors: torch.Tensor)
     wanted = block.graph.outputs if block.loss is None else (*block.graph.outputs, block.loss)
     # a history that others see is that of the operations as they stand
     graph = block.graph if block.loss is None and sample.leaves else pool_first(block.graph)
-    demands = Demands()
+    demands, given = Demands(), [values[i] for i in sample.positions]
     with torch.set_grad_enabled(sample.grad):
-        with demands:
+        with demands, sample.surrounded():
+            for position in sample.computed:
+                values[position] = values[position].view_as(values[position])
             made = Machine(block.objects).run(replace(graph, outputs=wanted), values)
         outputs = made[: len(block.graph.outputs)]
         found = _outputs_of(outputs, facts)
@@ -200,7 +232,7 @@ def run(block: BlockGraph, sample: Sample, facts: Facts, *tensors: torch.Tensor)
             if any(getattr(x, "requires_grad", False) for x in outputs):
                 raise Unfit("an output has a history of its own")
             return [*found, *contents, *met]
-        given, leaves = [values[i] for i in sample.positions], list(map(sample.positions.index, sample.leaves))
+        leaves = list(map(sample.positions.index, sample.leaves))
         facts.link, tangents, gradients = follow([x for x in outputs if isinstance(x, torch.Tensor)], given, leaves)
     return [*found, *contents, *met, *tangents, *gradients]
 

@@ -11,6 +11,7 @@ from torch.autograd.graph import increment_version
 
 from janusc import torch_private
 from janusc.runtime import gradients, rng
+from janusc.runtime.kernels.autocasts import Surroundings
 from janusc.runtime.kernels.classes import InputClass
 from janusc.runtime.kernels.draws import drawer
 from janusc.runtime.kernels.joint import Facts
@@ -33,11 +34,29 @@ def picker(positions: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]
 class Kernel:
     """Compiled code for one class of inputs."""
 
-    __slots__ = ("_compiled", "_constants", "_draw", "_first", "_methods", "_wraps", "facts", "inputs", "leaves")
+    __slots__ = (
+        "_around",
+        "_compiled",
+        "_constants",
+        "_draw",
+        "_first",
+        "_methods",
+        "_wraps",
+        "facts",
+        "inputs",
+        "leaves",
+    )
 
     def __init__(
-        self, inputs: InputClass, bare: frozenset[int], methods: Methods, facts: Facts, compiled: Compiled
+        self,
+        inputs: InputClass,
+        bare: frozenset[int],
+        methods: Methods,
+        facts: Facts,
+        compiled: Compiled,
+        around: Surroundings | None,
     ) -> None:
+        self._around = around
         self.inputs, self.facts, self._compiled, self._methods = inputs, facts, compiled, methods
         self._wraps = [(index, spent(name)) for index, name in facts.histories.items() if index not in bare]
         self._constants = sorted(facts.constants.items())
@@ -52,6 +71,8 @@ class Kernel:
         Nor may memory overlap that is written.
         """
         facts = self.facts
+        if self._around is not None and not self._around.are_there():
+            return False
         if not _is_plain_moment() or facts.written and not _are_apart(inputs, self.inputs.positions, facts.written):
             return False
         if any(map(torch_private.hooks_on_gradient, self.leaves(inputs))):

@@ -71,7 +71,7 @@ class LinkedCheck(Check):
             return False
         results = [g for g in got if g is not None]
         return _are_apart(results, [*inputs, *found, *tangents]) and are_near(
-            [g for g in wanted if g is not None], results
+            [g for g in wanted if g is not None], results, kernel.facts.rounding
         )
 
 

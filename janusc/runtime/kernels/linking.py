@@ -14,6 +14,7 @@ import torch
 
 from janusc import torch_private
 from janusc.runtime import rng
+from janusc.runtime.kernels.autocasts import without_autocast
 from janusc.runtime.kernels.classes import InputClass
 from janusc.runtime.kernels.cut import EXTRA, INPUT, OUTPUT
 from janusc.runtime.kernels.joint import BlockGraph, Facts, Sample
@@ -58,8 +59,9 @@ class LinkedKernel(Kernel):
         compiled: Sequence[Compiled],
         replayed: Replay,
     ) -> None:
-        forward, self._backward = compiled
-        super().__init__(inputs, bare, methods, facts, forward)
+        around = replayed.sample.around
+        self._backward = compiled[1]
+        super().__init__(inputs, bare, methods, facts, without_autocast(compiled[0], around), around)
         assert facts.link is not None
         self.link: Link = facts.link
         self.replayed = replayed
@@ -182,7 +184,7 @@ def kernel_of(
     """A kernel as it is called, of what was made for a block and inputs that look like a sample."""
     facts, compiled = made
     if facts.link is None:
-        return Kernel(inputs, bare, methods, facts, compiled[0])
+        return Kernel(inputs, bare, methods, facts, without_autocast(compiled[0], sample.around), sample.around)
     replayed = Replay(block, sample, [known.output for known in facts.link.tangents])
     return LinkedKernel(inputs, bare, methods, facts, compiled, replayed)
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from janusc.lowering.ir import Graph, Node, Value
+from janusc.lowering.rewrite import inlined
 
 _BY_NAME = frozenset({"method", "method.write", "attribute"})
 _OPERATORS = frozenset({"operator", "operator.write"})
@@ -22,6 +23,7 @@ class Methods:
     __slots__ = ("_covered", "_inputs", "_names", "_size")
 
     def __init__(self, graph: Graph) -> None:
+        graph = inlined(graph)
         self._names = sorted({name for node in graph.nodes for name in _names(node)})
         self._size = -1
         self._covered: list[tuple[str, Any]] = []

@@ -10,6 +10,7 @@ import torch
 
 from janusc.runtime import rng
 from janusc.runtime.interpreter import Machine
+from janusc.runtime.kernels.autocasts import OFF
 from janusc.runtime.kernels.joint import BlockGraph, Sample
 from janusc.runtime.transaction import UndoLog, rollback
 
@@ -20,7 +21,7 @@ class Replay:
     """A block whose inputs look as in a sample; ``outputs`` says which of its tensors have a history."""
 
     def __init__(self, block: BlockGraph, sample: Sample, outputs: Sequence[int]) -> None:
-        self._block, self._sample, self._outputs = block, sample, outputs
+        self._block, self.sample, self._outputs = block, sample, outputs
         self._written = {i for i, param in enumerate(block.graph.params) if param in block.written}
 
     def run(
@@ -31,9 +32,10 @@ class Replay:
         What is drawn is what was drawn with the generators as ``before``. Where it ``has_history``, that of the leaves
         goes on.
         """
-        sample = self._sample
+        sample = self.sample
+        autocast = OFF if sample.around is None else sample.around.autocast
         values: list[Any] = [sample.literals.get(i) for i in range(len(self._block.graph.params))]
-        with torch.enable_grad(), torch.autocast("cpu", enabled=False):
+        with torch.enable_grad(), autocast.applied():
             for position, tensor in zip(sample.positions, tensors):
                 values[position] = tensor.detach().clone() if position in self._written else tensor
             for position in sample.leaves:  # another path that leads to a leaf is not to be followed

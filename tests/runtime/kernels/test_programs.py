@@ -2,7 +2,7 @@
 
 import pytest
 from corpus import PROGRAMS
-from on_kernels import BACKEND, CHOSEN, TOLERANCE
+from on_kernels import BACKEND, CHOSEN, tolerance_of
 
 import janusc as janus
 from janusc.runtime.kernels.check import WRONG
@@ -13,7 +13,7 @@ from janusc.testing import differences, record, report
 def test_equal_to_eager_but_for_rounding(name):
     world = PROGRAMS[name].world
     trace = record(world, lambda f: janus.compile(f, backend=BACKEND, warmup=1))
-    found = differences(record(world), trace, TOLERANCE)
+    found = differences(record(world), trace, tolerance_of(name))
     assert not found, report(found, len(trace.calls))
     said = [str(janus.explain(target)) for target in trace.decorated]
     faults = [text for text in said if "a fault of janusc's own" in text or WRONG in text]
