@@ -331,8 +331,7 @@ def trace(
     from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    rounding = config.patch(rounding_options())
-    with FakeTensorMode() as mode, _unlogged("torch._subclasses.fake_tensor"), rounding:
+    with FakeTensorMode() as mode, _unlogged("torch._subclasses.fake_tensor"), config.patch(rounding_options()):
         fakes = [mode.from_tensor(item) if isinstance(item, torch.Tensor) else item() for item in examples]
         table = {op: rule for op, rule in select_decomp_table().items() if not _always_draws(op)}
         made: torch.fx.GraphModule = make_fx(function, decomposition_table=table)(*fakes)
@@ -489,6 +488,9 @@ def loading_kernels() -> Iterator[None]:
 
 any_autocast: Callable[[], bool] = getattr(_C, "_is_any_autocast_enabled", torch.is_autocast_enabled)
 """Whether autocast is on for any kind of device."""
+AUTOCAST_FIELDS = {"dtype": "fast_dtype", "enabled": "_enabled", "cache_enabled": "_cache_enabled"}
+AUTOCAST_BEFORE = "prev", "prev_fastdtype", "prev_cache_enabled"
+"""Those by which a manager of autocast is made, and in which it keeps what was set before."""
 
 
 def storage_key(tensor: torch.Tensor) -> int:

@@ -11,19 +11,23 @@ from typing import Any
 import gast
 import torch
 
+from janusc import torch_private
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import BoundV, Known, Live, Sym, Unbound
 from janusc.lowering.assign import assign
 from janusc.lowering.classes import class_function, class_lookup
 from janusc.lowering.ir import Arg, Value
-from janusc.lowering.lower_state import read
+from janusc.lowering.lower_attr import get_attribute
+from janusc.lowering.lower_state import check_once, raw_attr, read
 from janusc.lowering.lowering import Lowering, statement
 from janusc.lowering.operands import arg, sample_of
 from janusc.lowering.store import map_abstract, parts
 from janusc.lowering.truth import concretise
 from janusc.typeinfer import torch_table
+from janusc.types import HostType
 
 GRAD_MODES = {torch.no_grad: False, torch.enable_grad: True, torch.inference_mode: False}
+_AUTOCAST = "torch.autocast"
 
 
 @statement(gast.Pass, gast.Nonlocal, gast.Global)
@@ -69,7 +73,13 @@ def enter(lo: Lowering, node: Any, items: list[Any]) -> None:
         return
     if item.optional_vars is not None:
         raise lo.refuse(codes.CONTEXT, "with … as")
-    manager, grad, casting = make_manager(lo, item.context_expr, function)
+    enter_made(lo, node, rest, *make_manager(lo, item.context_expr, function))
+
+
+def enter_made(
+    lo: Lowering, node: Any, rest: list[Any], manager: Arg, grad: bool | None, casting: AbstractContextManager[Any]
+) -> None:
+    """A manager of torch's, with the rest of the statement as the region of its node."""
     region = lo.builder.open_region()
     outer, lo.grad = lo.grad, lo.grad if grad is None else grad
     try:
@@ -110,12 +120,39 @@ def enter_object(lo: Lowering, node: Any, item: Any, rest: list[Any]) -> None:
     from janusc.lowering.lower_call import call
 
     held = lo.expr(item.context_expr)
+    if isinstance(held, Live) and type(held.sample) is torch.autocast and item.optional_vars is None:
+        enter_autocast(lo, node, held, rest)
+        return
     begin, end = (manager_method(lo, held, name) for name in ("__enter__", "__exit__"))
     value = call(lo, begin, [], {})
     if item.optional_vars is not None:
         assign(lo, item.optional_vars, value)
     enter(lo, node, rest)
     call(lo, end, [Known(None)] * 3, {})
+
+
+def enter_autocast(lo: Lowering, node: Any, held: Live, rest: list[Any]) -> None:
+    """A manager that was there before: another one like it.
+
+    It keeps what was set before it, which must be what it has from last time: so nothing of it changes. One that is
+    entered while it is on would forget what was set before it.
+    """
+    fields, before = torch_private.AUTOCAST_FIELDS, torch_private.AUTOCAST_BEFORE
+    if not vars(held.sample).keys() >= {"device", *fields.values(), *before}:
+        raise lo.refuse(codes.CONTEXT, "a context manager made elsewhere")
+    device, *given = [get_attribute(lo, held, name) for name in ("device", *fields.values())]
+    asked = (arg(lo, device),)
+    if torch.is_autocast_enabled(sample_of(device)):
+        raise lo.refuse(codes.CONTEXT, "autocast in autocast, by a manager made elsewhere")
+    for name, query in zip(before, ("is_autocast_enabled", "get_autocast_dtype", "is_autocast_cache_enabled")):
+        given_to = () if "cache" in query else asked
+        now = lo.builder.guard(ops.BUILTIN_READ, f"torch.{query}", given_to, span=lo.span())
+        check_once(lo, "is", (raw_attr(lo, held.value, name), now), "what was set before autocast")
+    is_on = lo.builder.guard(ops.BUILTIN_READ, "torch.is_autocast_enabled", asked, HostType("bool"), lo.span())
+    check_once(lo, "false", (is_on,), "autocast is off")
+    named = tuple((k, arg(lo, v)) for k, v in zip(fields, given))
+    (value,) = lo.builder.emit(ops.TORCH, _AUTOCAST, asked, named, span=lo.span(node))
+    enter_made(lo, node, rest, value, None, autocast_of_samples([device], dict(zip(fields, given))))
 
 
 def manager_method(lo: Lowering, held: Any, name: str) -> BoundV:

@@ -40,16 +40,19 @@ def is_own_code(code: types.CodeType) -> bool:
     return code.co_filename.startswith(_OWN_ROOT)
 
 
-# modules of torch whose functions are inlined from source: the forwards of nn layers
+# modules of torch whose functions are inlined from source: the forwards of nn layers; and a scaled loss is
 _INLINED = ("torch.nn.modules.", "torch.nn.utils.parametrize")
 
 
-_UNDER_MANAGER = torch.no_grad()(lambda: None).__code__
+_UNDER_MANAGERS = torch.no_grad()(lambda: None).__code__, torch.autocast("cpu")(lambda: None).__code__
 
 
 def is_under_manager(code: types.CodeType) -> bool:
     """Whether a function is one of the user's under a context manager of torch's that decorates it."""
-    return code is _UNDER_MANAGER
+    return any(code is known for known in _UNDER_MANAGERS)
+
+
+_SCALE = torch.amp.GradScaler.scale
 
 
 def is_inlined(function: types.FunctionType) -> bool:
@@ -58,7 +61,7 @@ def is_inlined(function: types.FunctionType) -> bool:
     if is_own_code(code):
         return os.sep + "demo" + os.sep in code.co_filename
     if is_torch_code(code):
-        return is_under_manager(code) or (function.__module__ or "").startswith(_INLINED)
+        return is_under_manager(code) or function is _SCALE or (function.__module__ or "").startswith(_INLINED)
     return not is_library_code(code)
 
 

@@ -186,6 +186,85 @@ def scaled_gradients():
 
 
 @program()
+def forward_under_autocast_as_a_decorator():
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(3, 4), nn.Linear(4, 1)
+
+        @torch.autocast("cpu", dtype=torch.bfloat16)
+        def forward(self, x):
+            return self.second(torch.relu(self.first(x)))
+
+    model = Network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        out = model(x)
+        loss = functional.mse_loss(out.float(), y)
+        loss.backward()
+        optimizer.step()
+        return loss.item(), out.dtype, torch.is_autocast_enabled("cpu")
+
+    return step, batches(5)
+
+
+@program()
+def a_manager_of_autocast_made_before():
+    """It forgets what was set before it where it is entered while it is on."""
+    model, casting = network(), torch.autocast("cpu", dtype=torch.bfloat16)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        with casting:
+            out = model(x)
+        loss = functional.mse_loss(out.float(), y)
+        loss.backward()
+        optimizer.step()
+        return loss.item(), out.dtype, torch.is_autocast_enabled("cpu")
+
+    def inside(manager):
+        def call(f):
+            with manager:
+                found = f(*batches(1)[0])
+            kept = torch.is_autocast_enabled("cpu")
+            torch.set_autocast_enabled("cpu", False)
+            return found, kept
+
+        return call
+
+    def other(f):
+        casting.fast_dtype = torch.float16
+        return f(*batches(1)[0])
+
+    return step, [*batches(4), inside(casting), inside(torch.autocast("cpu")), *batches(1), other, *batches(1)]
+
+
+@program(graph=False)
+def a_manager_of_autocast_in_itself():
+    casting = torch.autocast("cpu", dtype=torch.bfloat16)
+
+    def f(x, w):
+        with casting:
+            y = x @ w
+            with casting:
+                z = y @ w
+        kept = torch.is_autocast_enabled("cpu")
+        torch.set_autocast_enabled("cpu", False)
+        return y, z, kept
+
+    def call(f):
+        try:
+            return f(torch.randn(3, 3), torch.randn(3, 3))
+        finally:
+            torch.set_autocast_enabled("cpu", False)
+
+    return f, [call] * 5
+
+
+@program()
 def weights_cast_without_a_cache():
     weight = nn.Parameter(torch.randn(3, 3))
 

@@ -83,7 +83,7 @@ def surroundings(graph: Graph, inputs: Sequence[Any], tensors: Sequence[Input]) 
     is_kept = any(item.requires_grad and item.dtype == "float32" for item in tensors)
     if is_kept and (_depth() if makers else autocast.keeps):
         raise Unfit("an autocast region around it keeps what is cast of its weights")
-    return Surroundings(autocast, is_kept)
+    return Surroundings(autocast, is_kept and bool(makers))
 
 
 def without_autocast(compiled: Callable[..., Any], around: Surroundings | None) -> Callable[..., Any]:

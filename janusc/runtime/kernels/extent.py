@@ -2,7 +2,7 @@
 
 What is made of shapes and literals alone is the same at each call of one class of inputs: it is done once, when the
 block is traced. So are asserts on it. Tensors that are written in place, after their contents were kept, get what the
-kernel has computed for them.
+kernel has computed for them. A region of autocast is in a kernel as a whole, with what is written in it.
 """
 
 from __future__ import annotations

@@ -226,7 +226,8 @@ def run(block: BlockGraph, sample: Sample, facts: Facts, *tensors: torch.Tensor)
         if block.loss is not None:
             facts.histories = _histories(outputs, made[-1])
             leaves = [values[i] for i in sample.leaves]
-            gradients, facts.leaves = _differentiate(made[-1], leaves, sample.leaves)
+            with sample.surrounded():
+                gradients, facts.leaves = _differentiate(made[-1], leaves, sample.leaves)
             return [*found, *contents, *gradients, *met]
         if not sample.leaves:
             if any(getattr(x, "requires_grad", False) for x in outputs):

@@ -161,18 +161,19 @@ def test_a_weight_is_cast_once_in_a_region(function, wanted):
     assert len(SEEN) == 1 and casts(SEEN[0]) == wanted
 
 
-def test_a_history_that_goes_on():
+@pytest.mark.parametrize("backend", ["traced", pytest.param("inductor", marks=NEEDS_COMPILER)])
+def test_a_history_that_goes_on(backend):
     def forward(x, y, model):
         with torch.autocast("cpu", dtype=torch.bfloat16):
             return nn.functional.cross_entropy(model(x), y)
 
     model = network()
-    other, f = copy.deepcopy(model), compiled(lambda x, y: forward(x, y, model))
+    other, f = copy.deepcopy(model), compiled(lambda x, y: forward(x, y, model), backend=backend)
     for number in range(5):
         f(*batch(number)).backward()
         forward(*batch(number), other).backward()
         assert_near([p.grad for p in model.parameters()], [p.grad for p in other.parameters()])
-    assert len(SEEN) == 2
+    assert "block 1: a kernel" in str(janus.explain(f))
 
 
 def test_an_input_with_a_history_is_cast_at_each_use():
@@ -254,6 +255,43 @@ def test_autocast_from_outside_without_weights():
     assert len(SEEN) == 3
 
 
+def test_a_backward_pass_under_autocast_from_outside():
+    """Without a cache nothing is kept of weights; the products of the backward pass are cast like others."""
+
+    def step(w, x):
+        loss = ((x @ w).float().tanh() * (x @ w)).float().square().mean() + (w * w).sum()
+        loss.backward()
+        return loss
+
+    f = compiled(step)
+    for seed in range(5):
+        torch.manual_seed(seed)
+        x, mine = torch.randn(2, 4, 4)
+        theirs = mine.clone().requires_grad_()
+        mine.requires_grad_()
+        with torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False):
+            assert_near([f(mine, x)], [step(theirs, x)], STEP)
+        assert_near([mine.grad], [theirs.grad], STEP)
+    assert len(SEEN) == 1 and "block 1: a kernel" in str(janus.explain(f))
+
+
+@NEEDS_COMPILER
+def test_compiled_kernels_under_autocast_from_outside():
+    """What a kernel calls of torch's own is not cast once more."""
+
+    def act(x, y):
+        z = (x @ y).relu() + 1
+        with torch.autocast("cpu", enabled=False):
+            return (z.float() @ y).exp().sum(1)
+
+    f, (x, y) = compiled(act, backend="inductor"), torch.randn(2, 4, 4)
+    for _ in range(4):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            torch.testing.assert_close(f(x, y), act(x, y), rtol=1e-5, atol=1e-5)
+            assert torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") == torch.bfloat16
+    assert "block 1: a kernel" in str(janus.explain(f))
+
+
 def test_the_usual_dtype_of_regions():
     def act(x, y):
         with torch.autocast("cpu"):
@@ -332,6 +370,7 @@ def test_scaled_losses(options):
         assert torch.equal(found.isfinite(), wanted.isfinite())
         assert scaler.state_dict() == known.state_dict()
         assert_near(model.parameters(), list(other.parameters()), STEP)
+    assert len(SEEN) == 1, "the backward pass from the scaled loss is in the kernel"
     assert "block 1: a kernel" in str(janus.explain(step))
 
 
