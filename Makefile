@@ -12,7 +12,7 @@ SUPPORTED := torch>=2.11,<2.15
 CPU_BUILD := torch==2.13.0+cpu
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint fuzz kernels properties bench setup format clean
+.PHONY: demo test lint fuzz kernels properties bench bench-gpu setup format clean
 
 demo: $(STAMP)
 	$(BIN)/python -m janusc demo
@@ -46,6 +46,10 @@ bench: $(STAMP)
 	$(BIN)/python bench/step.py
 	$(BIN)/python bench/misses.py
 	$(BIN)/python bench/optimizers.py
+
+# On a CUDA device alone, in less than six minutes.
+bench-gpu: $(STAMP)
+	$(BIN)/python bench/gpu.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -98,7 +98,7 @@ def _backend_lines(compiler: Compiler | None, gpus: list[str]) -> list[tuple[str
     return [
         ("aten", "available: torch's own operations, bit-equal to eager, no compiler needed"),
         ("inductor", kernels),
-        ("cuda", f"{'available through aten: ' if gpus else ''}{cuda}"),
+        ("cuda", f"{'available through aten and cudagraph: ' if gpus else ''}{cuda}"),
     ]
 
 

@@ -21,7 +21,8 @@ class Options:
     ``warmup``         calls that run eagerly and are profiled before the first conversion; None: three, once the calls
                        have taken ten times what converting is expected to cost (``strict`` does not wait for that)
     ``backend``        who computes straight-line tensor code: ``"aten"`` (exact), ``"inductor"`` (kernels,
-                       compiled when a graph first runs), or ``"auto"`` for the fastest
+                       compiled when a graph first runs), ``"cudagraph"`` (torch's operations on a CUDA device,
+                       recorded and replayed), or ``"auto"`` for the fastest
     ``strict``         after warm-up an eager fallback is an error that says why
     ``trust_inputs``   leave out the guards on the types and shapes of arguments
     ``passes``         optimise graphs

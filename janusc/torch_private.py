@@ -203,7 +203,7 @@ FOREACH = _named(
         name: f"_foreach_{name}"
         for name in (
             "add", "add_", "addcdiv_", "addcmul_", "addcmul", "clamp_max_", "clamp_min_", "div_", "lerp_", "mul_",
-            "neg", "norm", "sqrt", "sqrt_", "zero_",
+            "copy_", "neg", "norm", "sqrt", "sqrt_", "zero_",
         )
     }
 )  # fmt: skip

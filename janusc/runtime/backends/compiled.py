@@ -12,9 +12,11 @@ from janusc.lowering.ir import Graph, Value
 from janusc.runtime.backends import aten  # noqa: F401  the exact one comes first in the table
 from janusc.runtime.backends.base import BACKENDS, Site, StepPlace
 from janusc.runtime.blocks import Block
+from janusc.runtime.kernels.capturing import CapturingSite, recorded_by
 from janusc.runtime.kernels.extent import extents
 from janusc.runtime.kernels.makers import Compiled, Maker, asked_for, made_here, waited_for
 from janusc.runtime.kernels.measured import MeasuredSite
+from janusc.runtime.kernels.recorder import CudaRecorder
 from janusc.runtime.kernels.site import EarlySite
 from janusc.runtime.kernels.updates.places import EarlyStep, MeasuredStep
 
@@ -50,6 +52,7 @@ class Kernels:
 
 AUTO = BACKENDS.register("auto", Kernels("auto", asked_for, MeasuredSite, MeasuredStep))
 INDUCTOR = BACKENDS.register("inductor", Kernels("inductor", waited_for, EarlySite, EarlyStep))
+CUDAGRAPH = BACKENDS.register("cudagraph", Kernels("cudagraph", recorded_by(CudaRecorder()), CapturingSite))
 
 
 def register_backend(name: str, compiler: Callable[[torch.fx.GraphModule, list[torch.Tensor]], Any]) -> None:

@@ -33,10 +33,13 @@ Files in reading order:
     replay   the operations of a block, to be differentiated
     node     what stands for a block in a history
     linking  a kernel as it is called whose history goes on
+    recorder  what records work on a device
+    captured  a kernel whose work is recorded
     check    a kernel's results beside those of its operations
     linked_check  its gradients, too, where they are computed later
     site     a block in emitted code: the kernels it has, and the making of one more
     measured  a block that has a kernel when it is called often and the kernel is faster
+    capturing  a block that has recorded kernels
     whole    a block and a step of an optimizer, where both have kernels
     updates  the step of an optimizer as one kernel, a chapter of its own
 """

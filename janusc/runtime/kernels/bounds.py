@@ -12,6 +12,8 @@ After, for a table of five::
     %b = aten.clamp_max(aten.clamp_min(%index, 0), 4)
     %a = aten.gather(%table, 0, %b)
     %met = aten.logical_not(aten.any(aten.ne(%b, %index)))
+
+On a CUDA device the operations check their indices themselves, as in eager mode, where nobody waits for that.
 """
 
 from __future__ import annotations
@@ -105,7 +107,7 @@ def keep_in_bounds(module: torch.fx.GraphModule, has_demands: bool) -> bool:
     bounds = _Bounds(module)
     for node in list(module.graph.nodes):
         rule = _RULES.get(name_of(node))
-        if rule is not None:
+        if rule is not None and not (_is_on_cuda(node) and name_of(node) not in _POOLS):
             rule(bounds, node)
     met = bounds.met()
     if met is None:
@@ -116,6 +118,11 @@ def keep_in_bounds(module: torch.fx.GraphModule, has_demands: bool) -> bool:
     end.args = ([*others, met if last is None else bounds.both(last, met)],)
     module.recompile()
     return True
+
+
+def _is_on_cuda(node: torch.fx.Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.is_cuda
 
 
 def is_kept_in_bounds(node: torch.fx.Node) -> bool:
@@ -218,3 +225,6 @@ _RULES: Mapping[str, Callable[[_Bounds, torch.fx.Node], None]] = {
     "max_pool3d_with_indices": _of_windows(3),
     **dict.fromkeys(("div", "floor_divide", "remainder", "fmod"), _divide),
 }
+
+_POOLS = frozenset(("_low_memory_max_pool_offsets_to_indices", "max_pool2d_with_indices", "max_pool3d_with_indices"))
+"""Operations that find elements by what their decompositions compute otherwise than torch."""

@@ -22,13 +22,14 @@ from janusc.runtime.kernels.kept import Kept, Pair
 
 @dataclass(frozen=True)
 class Tangent:
-    """What a backward pass brings for an output: with these sizes, strides and dtype; ``name``: of its last node."""
+    """What a backward pass brings for an output: how it is laid out, and where; ``name``: of its last node."""
 
     output: int
     size: tuple[int, ...]
     stride: tuple[int, ...]
     dtype: torch.dtype
     name: str
+    device: torch.device
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,9 @@ class Link:
 
     def dump(self) -> tuple[Any, ...]:
         """As a literal, of which ``load`` makes an equal one."""
-        tangents = tuple((t.output, t.size, t.stride, dtype_name(t.dtype), t.name) for t in self.tangents)
+        tangents = tuple(
+            (t.output, t.size, t.stride, dtype_name(t.dtype), t.name, str(t.device)) for t in self.tangents
+        )
         kept = self.kept, self.checked, dict(self.uses or {}), self.is_freed
         return tangents, self.leaves, self.gradients, *kept, self.has_demands, self.strides
 
@@ -63,7 +66,8 @@ class Link:
     def load(dumped: tuple[Any, ...]) -> Link:
         """What ``dump`` made a literal of."""
         tangents, *rest = dumped
-        return Link(tuple(Tangent(o, size, stride, dtype_of(d), name) for o, size, stride, d, name in tangents), *rest)
+        looks = ((o, size, stride, dtype_of(d), name, torch.device(on)) for o, size, stride, d, name, on in tangents)
+        return Link(tuple(Tangent(*look) for look in looks), *rest)
 
 
 def follow(
@@ -85,7 +89,9 @@ def follow(
     gradients = _apart(found, [*inputs, *outputs, *tangents])
     checked = [(INPUT, i) for i, x in enumerate(inputs) if torch_private.storage_key(x) in storages]
     checked += [(OUTPUT, i) for i, x in enumerate(outputs) if torch_private.storage_key(x) in storages]
-    shown = (Tangent(i, tuple(t.shape), t.stride(), t.dtype, _name(outputs[i])) for i, t in zip(followed, tangents))
+    shown = (
+        Tangent(i, tuple(t.shape), t.stride(), t.dtype, _name(outputs[i]), t.device) for i, t in zip(followed, tangents)
+    )
     link = Link(tuple(shown), tuple(leaves), tuple(reaching.items()), (), tuple(checked), uses, kept_any)
     return link, tangents, gradients
 

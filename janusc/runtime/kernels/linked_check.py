@@ -91,7 +91,7 @@ class _Way:
 
 def _tangent(known: Tangent, generator: torch.Generator) -> torch.Tensor:
     made = torch.randn(known.size, dtype=known.dtype, generator=generator)
-    return torch.empty_strided(known.size, known.stride, dtype=known.dtype).copy_(made)
+    return torch.empty_strided(known.size, known.stride, dtype=known.dtype, device=known.device).copy_(made)
 
 
 def _are_apart(tensors: Sequence[torch.Tensor], others: Sequence[Any]) -> bool:

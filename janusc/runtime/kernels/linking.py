@@ -150,7 +150,7 @@ class LinkedKernel(Kernel):
             return None
         kept = saved[: len(link.kept)]
         if not self._blanks:
-            self._blanks = [(x.shape, x.stride(), x.dtype) for x in kept]
+            self._blanks = [(x.shape, x.stride(), x.dtype, x.device) for x in kept]
         found = list(self._backward([*kept, *given]))
         if link.has_demands and not found.pop():
             return None
@@ -165,7 +165,8 @@ class LinkedKernel(Kernel):
 
     def blanks(self) -> list[torch.Tensor]:
         """Zeros like what is kept, for gradients that nothing of it is needed for; after the first pass."""
-        return [torch.empty_strided(size, stride, dtype=dtype).zero_() for size, stride, dtype in self._blanks]
+        blanks = (torch.empty_strided(size, stride, dtype=t, device=d) for size, stride, t, d in self._blanks)
+        return [blank.zero_() for blank in blanks]
 
     def replay(
         self, saved: Sequence[torch.Tensor], others: Sequence[Any], tangents: Tangents, has_history: bool
@@ -197,9 +198,9 @@ def _has_strides(tensor: torch.Tensor, strides: Sequence[int]) -> bool:
 def _laid_out(tangent: torch.Tensor | None, known: Tangent) -> torch.Tensor | None:
     """A tangent as the kernel takes it, zeros for a missing one; None where it is no plain tensor."""
     if tangent is None:
-        return torch.empty_strided(known.size, known.stride, dtype=known.dtype).zero_()
+        return torch.empty_strided(known.size, known.stride, dtype=known.dtype, device=known.device).zero_()
     if type(tangent) is not torch.Tensor or tangent.layout is not torch.strided or tangent.is_neg():
         return None
     if tangent.stride() == known.stride:
         return tangent
-    return torch.empty_strided(known.size, known.stride, dtype=known.dtype).copy_(tangent)
+    return torch.empty_strided(known.size, known.stride, dtype=known.dtype, device=known.device).copy_(tangent)

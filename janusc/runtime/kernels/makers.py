@@ -87,6 +87,8 @@ def made_here(compiler: Compiler) -> Maker:
             modules, facts = trace_block(split_block(graph, objects), sample)
             try:
                 return _There(facts, list(map(compiler, modules)))
+            except Unfit:
+                raise
             except Exception as error:
                 raise failed("its compiler", error) from None
 
