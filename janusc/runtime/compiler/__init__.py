@@ -1,7 +1,7 @@
 """Compiler: kernels for straight tensor code, made in another process while the program runs.
 
-Comes in:  a ``Program``: the source of a function of tensors, or a graph from ``torch_private.trace``, with what its
-           inputs look like.
+Comes in:  a ``Program``: the source of a function of tensors, or a graph from ``torch_private.compiling.trace``, with
+           what its inputs look like.
 Goes out:  a kernel: a function of the list of its inputs, which it empties, to be called with gradients disabled.
 Requires:  a C++ compiler, and sizes, strides, dtypes and devices of the inputs as they were told, at each call.
 Never:     imports torch's kernel compiler into this process, runs threads in it, or lets it wait unasked.

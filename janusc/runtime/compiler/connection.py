@@ -19,7 +19,6 @@ from typing import Any
 
 import torch
 
-from janusc import torch_private
 from janusc.runtime.compiler.folders import headers_folder, private
 from janusc.runtime.compiler.worker import LONGEST_MESSAGE
 
@@ -135,9 +134,8 @@ def _start(theirs: socket.socket) -> int:
     """Start the process with its end of a socket; the number of its process group."""
     if not os.path.basename(sys.executable or "").startswith(("python", "pypy")):
         raise OSError(f"this program is no Python that could be started: {sys.executable!r}")
-    roots = [
-        os.path.dirname(os.path.dirname(os.path.abspath(module.__file__ or ""))) for module in (torch, torch_private)
-    ]
+    packages = torch, sys.modules[__name__.partition(".")[0]]
+    roots = [os.path.dirname(os.path.dirname(os.path.abspath(package.__file__ or ""))) for package in packages]
     own = private.path
     roots += [path for path in sys.path if "-packages" in path]  # such as the user's own
     arguments = [str(theirs.fileno()), str(os.getpid()), own, headers_folder(), ":".join(dict.fromkeys(roots))]

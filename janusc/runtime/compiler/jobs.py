@@ -301,7 +301,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def request(program: Program | torch.fx.GraphModule, is_urgent: bool = False) -> Job:
-    """Ask for the kernel of a program, or of a graph from ``torch_private.trace``; returns at once.
+    """Ask for the kernel of a program, or of a graph from ``torch_private.compiling.trace``; returns at once.
 
     Equal programs that somebody has a job for share it. Whatever stands in the way becomes the failure of the job. One
     that is urgent, since it is waited for, is the next and gives way to nothing.

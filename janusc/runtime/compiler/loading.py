@@ -34,6 +34,6 @@ def load(entry: Entry) -> tuple[list[Kernel], Any]:
         return load_function(os.path.join(entry.path, file), name)
 
     names: dict[str, Any] = {"__name__": __name__, LOAD: load_extension}
-    with torch_private.loading_kernels():
+    with torch_private.compiling.loading_kernels():
         exec(compile(entry.source, os.path.join(entry.path, "kernel.py"), "exec"), names)
     return [names[CALL], *names.get(MORE, ())], names.get(FACTS)

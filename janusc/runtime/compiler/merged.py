@@ -37,7 +37,7 @@ _INCLUDE = re.compile(r"^[ \t]*#include[^\n]*\n", re.MULTILINE)
 @contextlib.contextmanager
 def compiling_together() -> Iterator[None]:
     """Inside, the C++ functions of a kernel are made at once: for a process that does nothing but make kernels."""
-    compiler, bindings = torch_private.compiler_of_functions()
+    compiler, bindings = torch_private.compiling.compiler_of_functions()
     if not hasattr(compiler, "cpp_pybinding") or not all(hasattr(bindings, name) for name in _NEEDED):
         yield
         return
@@ -69,7 +69,7 @@ def _compile(sources: Sequence[Source], bindings: Any) -> list[Any]:
     text = merge(sources, [_binding(index, types, bindings) for index, (types, _) in enumerate(sources)])
     together: Any = type("Together", (bindings,), {"entry_function": "kernel_0", "call_entry_function": _call(0)})
     first = together.load_pybinding(list(sources[0][0]), text)
-    with torch_private.loading_kernels():
+    with torch_private.compiling.loading_kernels():
         others = [load_function(first.__self__.__file__, f"kernel_{index}") for index in range(1, len(sources))]
     return [first, *others]
 

@@ -27,8 +27,8 @@ class NotPortable(ValueError):
 
 
 def make_portable(kernels: Sequence[Any]) -> dict[str, bytes]:
-    """The files of the entry of kernels from ``torch_private.compile_kernels``, at least one; NotPortable where there
-    can't be one.
+    """The files of the entry of kernels from ``torch_private.compiling.compile_kernels``, at least one; NotPortable
+    where there can't be one.
 
     Raises OSError where a file of one is gone.
     """
@@ -50,7 +50,7 @@ def _apart(name: str, body: list[ast.stmt]) -> list[ast.stmt]:
 
 def _portable(kernel: Any, files: dict[str, bytes]) -> list[ast.stmt]:
     """The statements of a kernel; its shared objects are added to the files."""
-    names = torch_private.kernel_globals(kernel)
+    names = torch_private.compiling.kernel_globals(kernel)
     if names is None or CALL not in names:
         raise NotPortable("this version of torch makes kernels of another form")
     with open(names["__file__"], encoding="utf-8") as file:
@@ -149,7 +149,7 @@ class _Externals(ast.NodeTransformer):
         if not (isinstance(node.value, ast.Name) and node.value.id == _EXTERNAL):
             self.generic_visit(node)
             return node
-        path = torch_private.function_path(getattr(self.table, node.attr, None), node.attr)
+        path = torch_private.compiling.function_path(getattr(self.table, node.attr, None), node.attr)
         if path is None:
             raise NotPortable(f"it calls {node.attr} of its compiler")
         name = f"external_{node.attr}"

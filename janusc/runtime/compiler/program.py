@@ -67,7 +67,7 @@ class Program:
 
     @staticmethod
     def of(graph: torch.fx.GraphModule) -> Program:
-        """That of a graph from ``torch_private.trace``; NotCarried where it holds what has no text."""
+        """That of a graph from ``torch_private.compiling.trace``; NotCarried where it holds what has no text."""
         inputs = [Input.of(node.meta["val"]) for node in graph.graph.nodes if node.op == "placeholder"]
         inputs = [dataclasses.replace(item, requires_grad=False) for item in inputs]
         return Program(_text(graph), tuple(inputs))
@@ -97,7 +97,7 @@ class Program:
     def key(self, settings: Settings) -> str:
         """A digest of all that its kernel depends on, but for the C++ compiler."""
         version = sys.modules[__name__.partition(".")[0]].__version__
-        parts = [FORMAT, version, machine(), torch_private.KERNEL_OPTIONS, dataclasses.astuple(settings)]
+        parts = [FORMAT, version, machine(), torch_private.compiling.KERNEL_OPTIONS, dataclasses.astuple(settings)]
         return hashlib.sha256("\n".join([*map(repr, parts), self.dumps()]).encode()).hexdigest()[:40]
 
 
@@ -134,7 +134,7 @@ def _call(node: torch.fx.Node, names: dict[torch.fx.Node, str]) -> str:
     target = node.target
     if getattr(target, "__name__", "") == "getitem" and getattr(target, "__module__", "") == "_operator":
         return f"{arguments[0]}[{arguments[1]}]"
-    path = torch_private.op_path(target)
+    path = torch_private.compiling.op_path(target)
     if path is None:
         raise NotCarried(f"{target} is no operation of torch's")
     return f"{path}({', '.join(arguments)})"

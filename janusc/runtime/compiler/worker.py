@@ -46,7 +46,7 @@ def main(descriptor: int, parent: int, private: str, kept: str) -> None:
     work = os.path.join(private, "work")
     own = os.path.join(private, "headers")
     headers.show(kept, own)
-    torch_private.prepare_compiler(work, own)
+    torch_private.compiling.prepare_compiler(work, own)
     _say(connection, hello=os.getpid())
     with contextlib.suppress(queue.Empty, OSError):
         while True:
@@ -116,13 +116,13 @@ def _compile(program: Program, settings: Settings) -> dict[str, bytes]:
     settings.apply()
     while True:
         function, complete = program.functions()
-        graph = torch_private.trace(function, [item.make for item in program.inputs])
+        graph = torch_private.compiling.trace(function, [item.make for item in program.inputs])
         facts, graphs = complete(graph)
         try:
             with compiling_together():
-                files = make_portable([torch_private.compile_kernels(part, open_products) for part in graphs])
+                files = make_portable([torch_private.compiling.compile_kernels(part, open_products) for part in graphs])
         except Exception as error:
-            if not complaints.is_of_compiler(error) or not torch_private.trust_nothing():
+            if not complaints.is_of_compiler(error) or not torch_private.compiling.trust_nothing():
                 raise
         else:
             files[entries.SOURCE] += f"\n{FACTS} = {facts!r}\n".encode()

@@ -123,7 +123,7 @@ def _spread(node: torch.fx.Node) -> bool:
 def _expression(node: torch.fx.Node, places: dict[torch.fx.Node, int]) -> str:
     """What draws as a node does."""
     target: Any = node.target
-    path = torch_private.op_path(target)
+    path = torch_private.compiling.op_path(target)
     if path is None or any(isinstance(x, torch.Generator) for x in (*node.args, *node.kwargs.values())):
         raise Unfit(f"{target} draws from elsewhere")
     name = target.overloadpacket.__name__

@@ -26,7 +26,7 @@ _UNCHECKED = ("_unsafe_", "_embedding_bag", "select_scatter", "slice_scatter", "
 """What the names of those begin with that a kernel does without a check, or outside of its own loops."""
 
 _SERIAL = 1 << 14
-"""Elements below which a loop of a kernel is run by one thread: see ``torch_private.KERNEL_OPTIONS``."""
+"""Elements below which a loop of a kernel is run by one thread: see ``torch_private.compiling.KERNEL_OPTIONS``."""
 
 
 def check_faithful(module: torch.fx.GraphModule) -> None:
@@ -44,7 +44,7 @@ def check_faithful(module: torch.fx.GraphModule) -> None:
             if node.kwargs.get("rounding_mode") == "floor" and value.is_floating_point():
                 raise Unfit("a quotient is rounded down, which torch does from the remainder")  # 1.0 // 0.1 is 9
 
-    if short and not (torch_private.rounding_options() and len(short) == 1 and short <= _ROUNDED):
+    if short and not (torch_private.compiling.rounding_options() and len(short) == 1 and short <= _ROUNDED):
         # what is computed in between would stay in float32: x.half().float() would be x
         raise Unfit(f"it has numbers of {min(map(str, short))}, which a kernel rounds where torch does not")
 

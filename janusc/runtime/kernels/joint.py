@@ -157,7 +157,7 @@ def trace_block(block: BlockGraph, sample: Sample) -> tuple[list[torch.fx.GraphM
     """Trace a block for inputs like these, to one graph, or two where its history goes on; raises Unfit."""
     facts = Facts()
     try:
-        module = torch_private.trace(
+        module = torch_private.compiling.trace(
             functools.partial(run, block, sample, facts), [item.make for item in sample.tensors]
         )
         return complete(block, sample, facts, module), facts

@@ -35,6 +35,7 @@ class Kernel:
     """Compiled code for one class of inputs."""
 
     __slots__ = (
+        "_accumulators",
         "_around",
         "_compiled",
         "_constants",
@@ -64,6 +65,7 @@ class Kernel:
         self.leaves = picker(facts.leaves)
         """What picks from the inputs those that get gradients."""
         self._first = facts.outputs - len(self._constants)  # of the results that are no outputs
+        self._accumulators = torch_private.accumulators.AccumulatorHooks()
 
     def is_usable(self, inputs: Sequence[Any]) -> bool:
         """Whether nobody sees or is told of what the operations do, or does them in another way.
@@ -75,7 +77,8 @@ class Kernel:
             return False
         if not _is_plain_moment() or facts.written and not _are_apart(inputs, self.inputs.positions, facts.written):
             return False
-        if any(map(torch_private.hooks_on_gradient, self.leaves(inputs))):
+        leaves = self.leaves(inputs)
+        if any(map(torch_private.hooks_on_gradient, leaves)) or self._accumulators.any(leaves):
             return False
         return self._methods.are_torchs(inputs)
 

@@ -87,7 +87,7 @@ def test_a_kernel_is_made_elsewhere_and_computes_what_the_source_says(mood):
 
 def test_a_graph_that_was_traced_here_is_as_good(mood):
     values = arguments()
-    graph = torch_private.trace(program_of(values).functions()[0], values)
+    graph = torch_private.compiling.trace(program_of(values).functions()[0], values)
     kernel = jobs.compile_now(graph)
     mine, other = arguments(), arguments()
     with torch.no_grad():

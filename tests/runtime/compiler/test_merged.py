@@ -66,13 +66,13 @@ def test_large_kernels_have_several_files(monkeypatch):
 
 def test_a_compiler_of_another_form_is_left_alone(monkeypatch):
     compiler = types.SimpleNamespace(cpp_pybinding=1, wait=2)
-    monkeypatch.setattr(torch_private, "compiler_of_functions", lambda: (compiler, object()))
+    monkeypatch.setattr(torch_private.compiling, "compiler_of_functions", lambda: (compiler, object()))
     with compiling_together():
         assert (compiler.cpp_pybinding, compiler.wait) == (1, 2)
 
 
 def test_the_compiler_is_given_back():
-    compiler, bindings = torch_private.compiler_of_functions()
+    compiler, bindings = torch_private.compiling.compiler_of_functions()
     before = compiler.cpp_pybinding, compiler.wait
     with compiling_together():
         assert compiler.cpp_pybinding is not before[0]

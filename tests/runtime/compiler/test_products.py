@@ -9,7 +9,7 @@ from janusc.runtime.compiler.products import FEW_TERMS, open_products
 
 def opened(function, *tensors):
     """The traced graph of a function with its products opened, and the names of what it calls."""
-    graph = torch_private.trace(function, tensors)
+    graph = torch_private.compiling.trace(function, tensors)
     open_products(graph.graph)
     graph.graph.lint()
     graph.recompile()

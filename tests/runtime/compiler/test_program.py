@@ -11,7 +11,7 @@ from janusc.runtime.compiler.settings import Settings, machine
 
 
 def graph_of(function, *examples):
-    return torch_private.trace(function, examples)
+    return torch_private.compiling.trace(function, examples)
 
 
 def work(x, y):
@@ -59,7 +59,7 @@ def test_each_part_is_in_the_key(monkeypatch):
     keys = [program.key(settings), *(other.key(settings) for other in others)]
     for change in ({"threads": 99}, {"dtype": "float64"}, {"precision": "medium"}, {"deterministic": True}):
         keys.append(program.key(dataclasses.replace(settings, **change)))
-    monkeypatch.setattr(torch_private, "KERNEL_OPTIONS", {})
+    monkeypatch.setattr(torch_private.compiling, "KERNEL_OPTIONS", {})
     keys.append(program.key(settings))
     monkeypatch.setattr("janusc.__version__", "another")
     keys.append(program.key(settings))

@@ -285,13 +285,13 @@ def test_an_index_on_a_cuda_device_is_left_to_its_operation(device):
     """What would say whether it was in bounds had to be waited for, which eager mode does not."""
     inputs = [Input((5, 3), (3, 1), "float32", device), Input((5, 1), (1, 1), "int64", device)]
     with torch.no_grad():
-        module = torch_private.trace(lambda x, y: [x.gather(1, y)], [item.make for item in inputs])
+        module = torch_private.compiling.trace(lambda x, y: [x.gather(1, y)], [item.make for item in inputs])
     assert keep_in_bounds(module, has_demands=False) is (device == "cpu")
 
 
 def test_operations_on_several_devices_are_not_recorded():
     inputs = [Input((5, 3), (3, 1), "float32", "cuda:0")]
     with torch.no_grad():
-        module = torch_private.trace(lambda x: [x + torch.ones(3).sum()], [item.make for item in inputs])
+        module = torch_private.compiling.trace(lambda x: [x + torch.ones(3).sum()], [item.make for item in inputs])
     with pytest.raises(Unfit, match="its operations are on several devices: cpu, cuda:0"):
         captured.capturing(Recorder())(module)

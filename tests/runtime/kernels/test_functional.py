@@ -51,7 +51,7 @@ def an_input_by_another_name(x):
 @pytest.mark.parametrize("function", [added_to_a_view, written_twice])
 def test_a_write_that_is_seen_by_its_own_name_is_a_value(function):
     x = torch.randn(3, 3)
-    module = torch_private.trace(function, [x])
+    module = torch_private.compiling.trace(function, [x])
     make_functional(module)
     assert not any(getattr(n.target, "_schema", None) and n.target._schema.is_mutable for n in module.graph.nodes)
     expected, found = function(x), module(x)
@@ -64,6 +64,6 @@ def test_a_write_that_is_seen_by_its_own_name_is_a_value(function):
     [seen_by_another_name, seen_by_an_earlier_view, seen_by_its_first_name, an_input_by_another_name],
 )
 def test_a_write_that_is_seen_by_another_name_is_refused(function):
-    module = torch_private.trace(function, [torch.randn(3, 3)])
+    module = torch_private.compiling.trace(function, [torch.randn(3, 3)])
     with pytest.raises(Unfit):
         make_functional(module)

@@ -35,7 +35,7 @@ FUNCTIONS = {
 @pytest.mark.parametrize("expected", FUNCTIONS)
 def test_elements_are_in_their_interval(expected):
     function = FUNCTIONS[expected]
-    module = torch_private.trace(lambda x: [function(x)], [INDICES])
+    module = torch_private.compiling.trace(lambda x: [function(x)], [INDICES])
     (result,) = module.graph.output_node().args[0]
     known = intervals_of(module)
     assert known[result] == expected
@@ -58,7 +58,7 @@ def test_elements_are_in_their_interval(expected):
     ],
 )
 def test_of_what_is_not_known_it_is_that_of_the_dtype(function):
-    module = torch_private.trace(lambda x: [function(x)], [INDICES])
+    module = torch_private.compiling.trace(lambda x: [function(x)], [INDICES])
     (result,) = module.graph.output_node().args[0]
     limits = torch.iinfo(result.meta["val"].dtype)
     assert intervals_of(module)[result] == (limits.min, limits.max)

@@ -1,17 +1,14 @@
 """The one place that touches torch interfaces that are not public; by feature detection, for torch 2.11 to 2.14.
 
-Where a feature is missing, the answer is the cautious one.
+Where a feature is missing, the answer is the cautious one. Torch's kernel compiler, and what is called where gradients
+of leaves add up, have files of their own.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import inspect
 import logging
 import operator
-import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -21,6 +18,9 @@ from torch.autograd import forward_ad
 from torch.nn.modules import module as _module
 from torch.optim import optimizer as _optimizer
 from torch.utils import _device
+
+from janusc.torch_private import accumulators as accumulators
+from janusc.torch_private import compiling as compiling
 
 
 def _never() -> Any:
@@ -275,7 +275,7 @@ def logs_backward() -> bool:
     return _graph_log is None or _graph_log.isEnabledFor(logging.DEBUG)
 
 
-# ---- torch's kernel compiler
+# ---- guards on tensors
 
 
 _guards: Any = getattr(getattr(_C, "_dynamo", None), "guards", None)
@@ -313,177 +313,6 @@ def tensor_guards(tensors: Sequence[torch.Tensor]) -> Callable[..., bool] | None
         return check if check(*tensors) else None
     except (TypeError, ValueError, RuntimeError):  # other parameters, tensors without strides
         return None
-
-
-def trace(
-    function: Callable[..., Any], examples: Sequence[torch.Tensor | Callable[[], torch.Tensor]]
-) -> torch.fx.GraphModule:
-    """The ATen operations that ``function(*examples)`` does, also those of autograd, as a graph of its own.
-
-    Nothing is computed: the examples give shapes, strides, dtypes, devices and what requires gradients. One may be a
-    function that makes such a tensor, by which no memory is used. Operations are decomposed into those that the kernel
-    compiler fuses, but those that draw random numbers: decomposed they would draw others. Whatever the function raises
-    is raised.
-    """
-    import torch._inductor.lowering  # decompositions look into it
-    from torch._inductor import config
-    from torch._inductor.decomposition import select_decomp_table
-    from torch._subclasses import FakeTensorMode
-    from torch.fx.experimental.proxy_tensor import make_fx
-
-    with FakeTensorMode() as mode, _unlogged("torch._subclasses.fake_tensor"), config.patch(rounding_options()):
-        fakes = [mode.from_tensor(item) if isinstance(item, torch.Tensor) else item() for item in examples]
-        table = {op: rule for op, rule in select_decomp_table().items() if not _always_draws(op)}
-        made: torch.fx.GraphModule = make_fx(function, decomposition_table=table)(*fakes)
-    return made
-
-
-def _always_draws(op: Any) -> bool:
-    """Whether an operation draws random numbers, whatever its arguments are."""
-    if torch.Tag.nondeterministic_seeded not in getattr(op, "tags", ()):
-        return False
-    return all(argument.name != "dropout_p" for argument in op._schema.arguments)
-
-
-@contextlib.contextmanager
-def _unlogged(name: str) -> Iterator[None]:
-    """Errors that are caught are not the user's to read."""
-    logger = logging.getLogger(name)
-    before, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = before
-
-
-def compile_kernels(
-    graph: torch.fx.GraphModule, last: Callable[[torch.fx.Graph], None]
-) -> Callable[[list[torch.Tensor]], Sequence[Any]]:
-    """Kernels for a graph from ``trace``; what comes out takes the list of its inputs, and empties it.
-
-    ``last`` may change the graph when the kernel compiler has changed it as it likes, before it makes kernels of it.
-    Takes seconds, and raises what the compiler raises, as where there is no C++ compiler.
-    """
-    from torch._guards import TracingContext, tracing
-    from torch._inductor import config
-    from torch._inductor.compile_fx import compile_fx_inner
-
-    fakes = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
-    dtypes = {getattr(node.meta.get("val"), "dtype", None) for node in graph.graph.nodes}
-    rounding = {} if dtypes.isdisjoint((torch.bfloat16, torch.float16)) else rounding_options()
-    options = {**KERNEL_OPTIONS, **rounding, "post_grad_custom_post_pass": last}
-    with torch.no_grad(), tracing(TracingContext(fakes[0].fake_mode)), config.patch(options):
-        made: Any = compile_fx_inner(graph, fakes)
-    kernels: Callable[[list[torch.Tensor]], Sequence[Any]] = getattr(made, "current_callable", None) or made
-    return kernels
-
-
-KERNEL_OPTIONS = {
-    "compile_threads": 1,
-    "size_asserts": False,
-    "fallback_random": True,
-    "cpp.min_chunk_size": 2**14,
-    "layout_optimization": False,
-}
-"""Of the kernel compiler: no processes of its own, no checks that the guards have made, torch's own random numbers, and
-threads where there is work for them: on a busy machine some thousand elements wait milliseconds for the last of them.
-Images keep their layout: with another, gradients of the last layers of a residual network came out wrong by a tenth.
-"""
-
-
-@functools.cache
-def rounding_options() -> dict[str, bool]:
-    """Of the kernel compiler: to round to short dtypes wherever operations do; empty where it doesn't know how to."""
-    from torch._inductor import config
-    from torch._inductor.codegen import cpp
-
-    name = "emulate_precision_casts"
-    return {name: True} if hasattr(config, name) and name in inspect.getsource(cpp) else {}
-
-
-def compiler_of_functions() -> tuple[Any, Any]:
-    """The kernel compiler's class that has functions in C++ made, and the one that makes one; None without them."""
-    from torch._inductor import async_compile, codecache
-
-    return getattr(async_compile, "AsyncCompile", None), getattr(codecache, "CppPythonBindingsCodeCache", None)
-
-
-def prepare_compiler(folder: str, headers: str) -> None:
-    """Import the kernel compiler and let it work in a folder: for a process that does nothing else.
-
-    Its precompiled headers, which save most of the time of each further kernel, lie in another.
-    """
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
-    from torch._inductor import codecache, compile_fx, config
-
-    assert compile_fx
-    _configure(config, fx_graph_cache=False)
-    # The trial of the vector instructions costs as much as a kernel; a compiler without them fails, and is tried again.
-    _configure(config.cpp, vec_isa_ok=True)
-    has_headers = hasattr(codecache, "_HEADER_DIR") and hasattr(codecache, "_HEADER_LOCK_DIR")
-    if has_headers and shutil.which("openssl"):  # by which it tells whether they are still the same
-        codecache._HEADER_DIR = headers
-        codecache._HEADER_LOCK_DIR = os.path.join(headers, "locks")
-    else:
-        _configure(config, cpp_cache_precompile_headers=False)
-
-
-def trust_nothing() -> bool:
-    """Let the kernel compiler try what the C++ compiler can do, and use no headers of old; False if it does already."""
-    from torch._inductor import config
-
-    was_trusting = getattr(config.cpp, "vec_isa_ok", None) is True
-    _configure(config.cpp, vec_isa_ok=None)
-    _configure(config, cpp_cache_precompile_headers=False)
-    return was_trusting
-
-
-def _configure(config: Any, **values: Any) -> None:
-    for name, value in values.items():
-        if hasattr(config, name):
-            setattr(config, name, value)
-
-
-def op_path(function: Any) -> str | None:
-    """The dotted name of an operation of torch's own, as graphs from ``trace`` call it; None of anything else."""
-    from torch._ops import OpOverload
-
-    if not isinstance(function, OpOverload) or function.namespace not in ("aten", "prims", "inductor"):
-        return None
-    return f"torch.ops.{function}"
-
-
-def function_path(function: Any, name: str) -> str | None:
-    """The dotted name by which torch has a function that kernels call under ``name``; None where it has none."""
-    if function is not None and getattr(torch, name, None) is function:
-        return f"torch.{name}"
-    return op_path(function)
-
-
-def kernel_globals(kernel: Any) -> dict[str, Any] | None:
-    """The names of the module that a kernel from ``compile_kernels`` is written in, its file among them, or None."""
-    names = getattr(getattr(kernel, "__func__", kernel), "__globals__", None)
-    return names if isinstance(names, dict) and "__file__" in names else None
-
-
-_ADDRESS = "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"
-
-
-@contextlib.contextmanager
-def loading_kernels() -> Iterator[None]:
-    """Inside, shared objects of the kernel compiler find what they ask the environment for when they are loaded.
-
-    ``os.environ`` doesn't show it, and processes that are started later don't inherit it.
-    """
-    if _ADDRESS in os.environ:
-        yield
-        return
-    os.putenv(_ADDRESS, str(_C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr))
-    try:
-        yield
-    finally:
-        if _ADDRESS not in os.environ:
-            os.unsetenv(_ADDRESS)
 
 
 any_autocast: Callable[[], bool] = getattr(_C, "_is_any_autocast_enabled", torch.is_autocast_enabled)
