@@ -167,42 +167,66 @@ def steady(step: str, seconds: float, names: Sequence[str]) -> dict[str, dict[st
     return found
 
 
-def equal(step: str) -> dict[str, float]:
-    """How far the losses of each backend are from eager's at most, relative to them; nan where ``aten`` is not equal.
+def equal(step: str) -> dict[str, dict[str, float]]:
+    """How far ``losses`` of each backend are from eager's at most, relative to them; nan where ``aten`` is not equal.
 
-    On ``aten`` that is also asked of all that is trained. By the name of a dtype: how far single gradients are, by
-    kernels.
+    On ``aten`` that is also asked of all that is trained. ``gradients``: by the name of a dtype, how far single ones
+    are, by kernels. ``itself`` beside each: how far eager mode is from itself, where its weights begin at
+    neighbouring numbers: networks with many thresholds make more of that than others, and nobody can be nearer.
     """
-    found = {}
+    losses = {"itself": _loss_distance(step, contestants()["eager"], CLOSE, nudged=True)}
     for backend in sorted(set(BACKENDS) - {"cudagraph"}):
-        count = EXACT if backend == "aten" else CLOSE
-        torch.manual_seed(0)
-        eager = Contestant(step, contestants()["eager"])
-        ours = Contestant(step, (janus.compile(backend=backend, warmup=3), steps.as_it_is))
-        for number in range(count):
-            eager.run(), ours.run()
-            if number in (5, 10):
-                janus.wait(ours.training.step)
-        off = max(map(_distance, eager.results, ours.results))
-        pairs = zip(eager.training.state(), ours.training.state(), strict=True)
-        same = backend != "aten" or all(torch.equal(a, b) for a, b in pairs)
-        found[backend] = off if same else float("nan")
+        decorators = janus.compile(backend=backend, warmup=3), steps.as_it_is
+        losses[backend] = _loss_distance(step, decorators, EXACT if backend == "aten" else CLOSE)
+    gradients: dict[str, float] = {}
+    kernels = janus.compile(backend="inductor", warmup=3), steps.as_it_is
     for dtype in (torch.float32, torch.float64):
         torch.set_default_dtype(dtype)
-        found[str(dtype).removeprefix("torch.")] = max(_gradient_distances(step))
-    return found
+        name = str(dtype).removeprefix("torch.")
+        gradients[name] = max(_gradient_distances(step, kernels))
+        gradients[f"{name} itself"] = max(_gradient_distances(step, contestants()["eager"], nudged=True))
+    return {"losses": losses, "gradients": gradients}
 
 
-def _gradient_distances(step: str, backend: str = "inductor", warmup: int = 3) -> Iterator[float]:
-    """How far the gradients of the first step by kernels are from eager's: up to there, all is equal bit for bit."""
-    eager = Contestant(step, contestants()["eager"])
-    ours = Contestant(step, (janus.compile(backend=backend, warmup=warmup), steps.as_it_is))
-    for _ in range(warmup + 1):
-        eager.run(), ours.run()
-    for one, other in zip(eager.training.models, ours.training.models, strict=True):
-        for p, q in zip(one.parameters(), other.parameters(), strict=True):
-            if p.grad is not None and q.grad is not None:
-                yield (torch.linalg.vector_norm(p.grad - q.grad) / torch.linalg.vector_norm(p.grad)).item()
+def _loss_distance(step: str, decorators: Decorators, count: int, nudged: bool = False) -> float:
+    torch.manual_seed(0)
+    eager, other = Contestant(step, contestants()["eager"]), Contestant(step, decorators)
+    if nudged:
+        _nudge(other)
+    for number in range(count):
+        eager.run(), other.run()
+        if number in (5, 10) and other.stats() is not None:
+            janus.wait(other.training.step)
+    pairs = zip(eager.training.state(), other.training.state(), strict=True)
+    if count == EXACT and not all(torch.equal(a, b) for a, b in pairs):
+        return float("nan")
+    return max(map(_distance, eager.results, other.results))
+
+
+def _gradient_distances(step: str, decorators: Decorators, nudged: bool = False, rounds: int = 8) -> Iterator[float]:
+    """How far the gradients of single steps are from eager's: before each, both have the same state."""
+    torch.manual_seed(0)
+    eager, other = Contestant(step, contestants()["eager"]), Contestant(step, decorators)
+    for _ in range(rounds):
+        for ours, theirs in zip(other.training.state(), eager.training.state()):
+            ours.detach().copy_(theirs.detach())
+        if nudged:
+            _nudge(other)
+        eager.run(), other.run()
+        for one, another in zip(eager.training.models, other.training.models, strict=True):
+            for p, q in zip(one.parameters(), another.parameters(), strict=True):
+                if p.grad is not None and q.grad is not None:
+                    yield (torch.linalg.vector_norm(p.grad - q.grad) / torch.linalg.vector_norm(p.grad)).item()
+
+
+def _nudge(runner: Contestant) -> None:
+    """Move each weight to a neighbouring number, or leave it, as rounding would."""
+    generator = torch.Generator().manual_seed(1)
+    for model in runner.training.models:
+        for parameter in model.parameters():
+            signs = torch.randint(0, 2, parameter.shape, generator=generator, dtype=torch.bool)
+            target = torch.where(signs, torch.inf, -torch.inf).to(parameter.dtype)
+            parameter.data.copy_(torch.nextafter(parameter.data, target))
 
 
 def _distance(expected: Any, found: Any) -> float:
