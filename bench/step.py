@@ -40,6 +40,7 @@ MOSTLY = 0.9
 ITSELF = "itself"
 GRADIENTS = {"float32": 1e-5, "float64": 1e-10}
 SLOWEST, BEST, IN_GRAPH, COLD, FULL = 1.02, 1.02, 1.0, 1.05, 0.5
+MEDIAN = ("first", "in_graph")
 OURS = (EXACT_BACKEND, *sorted(set(BACKENDS) - {EXACT_BACKEND, "cudagraph"}))  # which is for bench/gpu.py
 
 
@@ -55,7 +56,7 @@ class Effort:
 
 
 ALL = ("eager", MODEL, STEP, *OURS)
-FULL_EFFORT = Effort(20, 8, 3, tuple(sorted({1, os.cpu_count() or 1})), ALL)
+FULL_EFFORT = Effort(40, 8, 7, tuple(sorted({1, os.cpu_count() or 1})), ALL)
 QUICK_EFFORT = Effort(6, 2, 1, (1,), tuple(name for name in ALL if name != STEP))
 
 
@@ -130,23 +131,25 @@ def probe(*arguments: str, caches: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def measure_cold(name: str, contestant: str, effort: Effort) -> dict[str, Any]:
-    """A cold start with empty caches; of the first steps, the median of some starts, most of which end there."""
-    count = effort.cold_runs if contestant in ("eager", AUTO) else 1
-    starts = []
-    for number in range(count):
-        seconds = effort.cold_seconds if contestant == AUTO and number == 0 else 0
-        with tempfile.TemporaryDirectory() as caches:
-            starts.append(probe("cold", name, contestant, str(seconds), caches=caches))
-    return {**starts[0], "first": median(start["first"] for start in starts)}
+def measure_cold(name: str, effort: Effort) -> dict[str, Any]:
+    """Cold starts with empty caches, in turns; of the first steps, the medians, since most starts end there."""
+    counts = {"eager": effort.cold_runs, AUTO: effort.cold_runs, MODEL: 1}
+    starts: dict[str, list[Any]] = {contestant: [] for contestant in counts}
+    for number in range(effort.cold_runs):
+        for contestant in (contestant for contestant, count in counts.items() if number < count):
+            seconds = effort.cold_seconds if contestant == AUTO and number == 0 else 0
+            with tempfile.TemporaryDirectory() as caches:
+                starts[contestant].append(probe("cold", name, contestant, str(seconds), caches=caches))
+    return {
+        contestant: {**found[0], **{key: median(start[key] for start in found) for key in MEDIAN if found[0][key]}}
+        for contestant, found in starts.items()
+    }
 
 
 def measure(name: str, effort: Effort, caches: str) -> Figures:
     """All figures of one step."""
-    cold = {}
-    for contestant in ("eager", AUTO, MODEL):
-        _say(f"  {name}: cold start of {contestant}")
-        cold[contestant] = measure_cold(name, contestant, effort)
+    _say(f"  {name}: cold starts")
+    cold = measure_cold(name, effort)
     _say(f"  {name}: equality")
     distances = probe("equal", name, caches=caches)
     steady = {}

@@ -13,7 +13,7 @@ from typing import NamedTuple
 SHARE = 0.1
 """Of the seconds that the calls take eagerly. What a conversion costs is only estimated, so twice that stays small."""
 
-SECONDS_A_LINE = 5e-3
+SECONDS_A_LINE = 2.5e-3
 """What converting costs for each line that it goes through (``lowering.extent``), as measured on common programs."""
 
 UNMEASURED = 2e-3
