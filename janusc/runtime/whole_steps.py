@@ -25,15 +25,19 @@ from janusc.runtime.kernels.whole import WholeStep
 from janusc.runtime.writer import Writer, tuple_text
 
 _FOUND = "_jc_whole"
+_PURE = frozenset({"torch", "torch.random", "method", "operator"})
 _HARMLESS = frozenset({"torch", "method", "operator", "attribute", "builtin", "build", "unpack", "assert"})
 
 
 def write_body(writer: Writer, body: Graph, ending: Sequence[Node]) -> str | None:
     """The nodes of a body, behind whose transaction this comes; the name of the whole step, where it is one."""
-    block = _block_of(writer, body, ending)
-    if block is None:
+    found = _find(writer, body, ending)
+    if found is None:
         regions.write_nodes(writer, body)
         return None
+    body, start, block = found
+    regions.write_nodes(writer, closed(body, block_of(body, 0, start, last_uses(body))))
+    body = Graph(body.params, body.nodes[start:], body.outputs)
     whole = WholeStep()
     name, optimizer = writer.bind(whole, "whole_1"), writer.expr(ending[0].args[0])
     inputs = tuple_text(list(map(writer.expr, block.inputs)))
@@ -67,17 +71,31 @@ def write_ending(writer: Writer, node: Node, whole: str | None) -> None:
     writer.line(f"    {_FOUND} = {whole}.finish({writer.expr(node.args[0])}, {_FOUND}[1])", node.span)
 
 
-def _block_of(writer: Writer, body: Graph, ending: Sequence[Node]) -> Block | None:
-    """The block that begins right behind gradients that are dropped, where a step of the same optimizer ends it all.
+def _find(writer: Writer, body: Graph, ending: Sequence[Node]) -> tuple[Graph, int, Block] | None:
+    """The body with gradients dropped right in front of the block that ends backward, where that is, and the block.
 
-    What comes between the block and the step leaves gradients alone.
+    The block is numbered from there. A step of the same optimizer ends it all, and what comes between the block and the
+    step leaves gradients alone. What comes between the drop and the block can't tell which of them is first.
     """
-    if not ending or ending[0].op.name != "step" or not body.nodes or writer.backend.step() is None:
+    if not ending or ending[0].op.name != "step" or writer.backend.step() is None:
         return None
-    first = body.nodes[0]
-    if first.op.name != "zero_grad" or first.args != (ending[0].args[0], Const(True)):
+    drops = [i for i, node in enumerate(body.nodes) if node.op.name == "zero_grad"]
+    if not drops or body.nodes[drops[-1]].args != (ending[0].args[0], Const(True)):
         return None
-    blocks = writer.backend.blocks(body, last_uses(body))
-    if len(blocks) != 1 or blocks[0].start != 1 or body.nodes[blocks[0].stop - 1].op.name != "backward":
+    drop, nodes = drops[-1], body.nodes
+    known = [b for b in writer.backend.blocks(body, last_uses(body)) if nodes[b.stop - 1].op.name == "backward"]
+    if not known or known[-1].start <= drop or any(n.op.name not in _PURE for n in nodes[drop + 1 : known[-1].start]):
         return None
-    return blocks[0] if all(node.op.name in _HARMLESS for node in body.nodes[blocks[0].stop :]) else None
+    start = known[-1].start - 1
+    moved = Graph(
+        body.params,
+        (*nodes[:drop], *nodes[drop + 1 : start + 1], *nodes[drop : drop + 1], *nodes[start + 1 :]),
+        body.outputs,
+    )
+    rest = Graph(body.params, moved.nodes[start:], body.outputs)
+    blocks = writer.backend.blocks(rest, last_uses(rest))
+    if len(blocks) != 1 or blocks[0].start != 1 or rest.nodes[blocks[0].stop - 1].op.name != "backward":
+        return None
+    if any(node.op.name not in _HARMLESS for node in rest.nodes[blocks[0].stop :]):
+        return None
+    return moved, start, blocks[0]

@@ -109,10 +109,10 @@ def compiler_of_functions() -> tuple[Any, Any]:
     return getattr(async_compile, "AsyncCompile", None), getattr(codecache, "CppPythonBindingsCodeCache", None)
 
 
-def prepare_compiler(folder: str, headers: str) -> None:
+def prepare_compiler(folder: str, headers: str) -> bool:
     """Import the kernel compiler and let it work in a folder: for a process that does nothing else.
 
-    Its precompiled headers, which save most of the time of each further kernel, lie in another.
+    Its precompiled headers lie in another; whether it can have some.
     """
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
     from torch._inductor import codecache, compile_fx, config
@@ -122,11 +122,19 @@ def prepare_compiler(folder: str, headers: str) -> None:
     # The trial of the vector instructions costs as much as a kernel; a compiler without them fails, and is tried again.
     _configure(config.cpp, vec_isa_ok=True)
     has_headers = hasattr(codecache, "_HEADER_DIR") and hasattr(codecache, "_HEADER_LOCK_DIR")
-    if has_headers and shutil.which("openssl"):  # by which it tells whether they are still the same
-        codecache._HEADER_DIR = headers
-        codecache._HEADER_LOCK_DIR = os.path.join(headers, "locks")
-    else:
-        _configure(config, cpp_cache_precompile_headers=False)
+    _configure(config, cpp_cache_precompile_headers=False)
+    if not has_headers or not shutil.which("openssl"):  # by which it tells whether they are still the same
+        return False
+    codecache._HEADER_DIR = headers
+    codecache._HEADER_LOCK_DIR = os.path.join(headers, "locks")
+    return True
+
+
+def use_headers() -> None:
+    """Make precompiled headers where there are none yet, and use them, unless nothing is trusted any more."""
+    from torch._inductor import config
+
+    _configure(config, cpp_cache_precompile_headers=getattr(config.cpp, "vec_isa_ok", True) is True)
 
 
 def trust_nothing() -> bool:

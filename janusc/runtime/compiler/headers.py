@@ -31,6 +31,13 @@ def show(kept: str, own: str) -> None:
             _remove(path)
 
 
+def are_there(own: str) -> bool:
+    """Whether this process has some."""
+    with contextlib.suppress(OSError):
+        return bool(_headers(own))
+    return False
+
+
 def keep(kept: str, own: str) -> None:
     """Copy those that this process has made to those kept, whole or not at all."""
     with contextlib.suppress(OSError):

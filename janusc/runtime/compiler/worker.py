@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import json
 import os
 import queue
@@ -29,6 +30,7 @@ from janusc.runtime.compiler.settings import Settings
 
 PRIORITY = "JANUSC_COMPILER_NICE"  # of the environment: how far what nobody waits for gives way
 _USUAL_PRIORITY = 10  # by which it takes a tenth of a processor that the program uses up itself
+FEW = 4  # kernels that are made without precompiled headers: to make those takes as long as they save for so many
 IDLE = 120.0  # seconds without a request after which the process ends
 LONGEST_MESSAGE = 1 << 16
 
@@ -46,11 +48,13 @@ def main(descriptor: int, parent: int, private: str, kept: str) -> None:
     work = os.path.join(private, "work")
     own = os.path.join(private, "headers")
     headers.show(kept, own)
-    torch_private.compiling.prepare_compiler(work, own)
+    can_keep = torch_private.compiling.prepare_compiler(work, own)
     _say(connection, hello=os.getpid())
     with contextlib.suppress(queue.Empty, OSError):
-        while True:
+        for number in itertools.count():
             request, text = requests.get(timeout=IDLE)
+            if can_keep and (number >= FEW or headers.are_there(own)):
+                torch_private.compiling.use_headers()
             if not request["urgent"]:
                 _give_way()
             _say(connection, job=request["job"], begun=True)

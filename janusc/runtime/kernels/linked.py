@@ -36,8 +36,8 @@ class Tangent:
 class Link:
     """What is known of the history of a block, beside what both of its kernels compute.
 
-    ``leaves``: the inputs that require gradients. ``gradients``: for each gradient that the second one gives, its input
-    and the outputs it depends on. ``kept``: where what it begins with is found, with these ``strides``. ``checked``:
+    ``leaves``: the inputs that outputs get their history from. ``gradients``: for each gradient that the second one
+    gives, its input and the outputs it depends on. ``kept``: where what it begins with is found, with these ``strides``. ``checked``:
     what eager mode keeps as well, so that it may not be changed. ``uses``: see ``Kept.uses``. ``is_freed``: whether a
     pass frees anything. ``has_demands``: whether one more result of the second one says that all contents are as its
     operations demand.
@@ -92,7 +92,7 @@ def follow(
     shown = (
         Tangent(i, tuple(t.shape), t.stride(), t.dtype, _name(outputs[i]), t.device) for i, t in zip(followed, tangents)
     )
-    link = Link(tuple(shown), tuple(leaves), tuple(reaching.items()), (), tuple(checked), uses, kept_any)
+    link = Link(tuple(shown), tuple(reaching), tuple(reaching.items()), (), tuple(checked), uses, kept_any)
     return link, tangents, gradients
 
 

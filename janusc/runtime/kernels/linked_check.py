@@ -57,8 +57,9 @@ class LinkedCheck(Check):
         before = found[-1] if kernel.facts.draws else []
         tensors = [inputs[i] for i in kernel.inputs.positions]
         leaves, outputs = kernel.replayed.run(tensors, before, has_history=False)
+        by_position = dict(zip(kernel.replayed.sample.leaves, leaves))
         ways = [
-            _Way(outputs, leaves, tangents),
+            _Way(outputs, [by_position[position] for position in kernel.requiring], tangents),
             _Way(shown, [given[position] for position in kernel.requiring], tangents),
         ]
         for _ in range(ROUNDS):

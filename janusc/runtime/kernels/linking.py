@@ -36,6 +36,7 @@ class LinkedKernel(Kernel):
         "_blanks",
         "_followed",
         "_loose",
+        "_partly",
         "_pick_followed",
         "_pick_leaves",
         "_pick_loose",
@@ -76,6 +77,8 @@ class LinkedKernel(Kernel):
         self._pick_saved = picker([places.get(kind, 0) + number for kind, number in self._sources])
         self._pick_tensors, self._pick_loose = picker(inputs.positions), picker(self._loose)
         self._pick_leaves = picker(self.link.leaves)
+        count = len(self.link.tangents)
+        self._partly = [inputs.positions[number] for number, outputs in self.link.gradients if len(outputs) < count]
         self._followed = [known.output for known in self.link.tangents]
         self._pick_followed = picker(self._followed)
         self._views: list[int] | None = None
@@ -88,8 +91,11 @@ class LinkedKernel(Kernel):
         self._renamed = [(known.output, renamed(known.name)) for known in others]
 
     def is_usable(self, inputs: Sequence[Any]) -> bool:
-        """Whether, besides, no hooks of leaves would be called in another order."""
-        if not super().is_usable(inputs):
+        """Whether, besides, no hooks of leaves would be called in another order, and no history is met for nothing.
+
+        A pass from an output meets all that the node leads to, and frees it, also what that output does not depend on.
+        """
+        if not super().is_usable(inputs) or not all(inputs[position].is_leaf for position in self._partly):
             return False
         hooks = map(torch_private.tensor_hooks, self._pick_leaves(self._pick_tensors(inputs)))
         return not any(is_leaf and any(called) for *called, is_leaf in hooks)
@@ -113,6 +119,7 @@ class LinkedKernel(Kernel):
     def hand_out(self, inputs: Sequence[Any], results: list[Any]) -> list[Any]:
         """The tensors among the outputs, with a history that leads to the inputs; takes the results away."""
         before = () if self._draw is None else results.pop()
+        self.part(results)
         if self._views is None:
             self._views = [index for index, result in enumerate(results) if result._is_view()]
         for index in self._views:
@@ -176,7 +183,9 @@ class LinkedKernel(Kernel):
         known = {number: x for (kind, number), x in zip(self._sources, saved) if kind == INPUT}
         known.update(zip(self._loose, loose))
         tensors = [known[number] for number in range(len(known))]
-        return self.replayed.differentiate(tensors, before, tangents, has_history)
+        found = self.replayed.differentiate(tensors, before, tangents, has_history)
+        by_position = dict(zip(self.replayed.sample.leaves, found))
+        return [by_position[position] for position in self.requiring]
 
 
 def kernel_of(

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from janusc import torch_private
 from janusc.runtime.compiler import folders, headers
 
 
@@ -142,3 +143,19 @@ def test_the_temporary_folder_is_the_owners_and_goes():
     assert private.path == path
     private.remove()
     assert not os.path.exists(path)
+
+
+def test_a_process_knows_whether_it_has_headers(tmp_path):
+    assert not headers.are_there(str(tmp_path / "nowhere"))
+    assert not headers.are_there(str(tmp_path))
+    (tmp_path / "one.gch").write_bytes(b"whole")
+    assert headers.are_there(str(tmp_path))
+
+
+@pytest.mark.parametrize(("trusting", "used"), [(True, True), (None, False)])
+def test_headers_are_used_while_the_compiler_is_trusted(trusting, used):
+    from torch._inductor import config
+
+    with config.patch({"cpp_cache_precompile_headers": False, "cpp.vec_isa_ok": trusting}):
+        torch_private.compiling.use_headers()
+        assert config.cpp_cache_precompile_headers is used
