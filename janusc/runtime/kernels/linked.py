@@ -37,10 +37,10 @@ class Link:
     """What is known of the history of a block, beside what both of its kernels compute.
 
     ``leaves``: the inputs that outputs get their history from. ``gradients``: for each gradient that the second one
-    gives, its input and the outputs it depends on. ``kept``: where what it begins with is found, with these ``strides``. ``checked``:
-    what eager mode keeps as well, so that it may not be changed. ``uses``: see ``Kept.uses``. ``is_freed``: whether a
-    pass frees anything. ``has_demands``: whether one more result of the second one says that all contents are as its
-    operations demand.
+    gives, its input and the outputs it depends on. ``kept``: where what it begins with is found, with these
+    ``strides``. ``checked``: what eager mode keeps as well, so that it may not be changed. ``uses``: see ``Kept.uses``.
+    ``is_freed``: whether a pass frees anything. ``has_demands``: whether one more result of the second one says that
+    all contents are as its operations demand.
     Inputs and outputs are numbered without those that are no tensors.
     """
 
