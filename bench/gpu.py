@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import torch
-from models.steps import STEPS, Training, as_it_is, make
+from models.steps import STEPS, Decorator, Training, as_it_is, make
 
 import janusc as janus
 
@@ -26,7 +25,6 @@ RESULTS = Path(__file__).parent / "results" / "gpu.txt"
 SECONDS = 330.0  # in all
 TURNS, TURN_SECONDS = 9, 0.05
 WARM_CALLS = 12
-Decorator = Callable[[Any], Any]
 
 
 def of_janusc(backend: str) -> tuple[Decorator, Decorator]:

@@ -26,10 +26,8 @@ from typing import Any
 
 import torch
 from models.steps import STEPS
-from step_probe import CLOSE, EXACT, FIRST, MODEL, RELATIVE, STEP
+from step_probe import CLOSE, EXACT, FIRST, ITSELF, MODEL, ON_CPU, RELATIVE, STEP
 from timing import processor_name
-
-from janusc.options import BACKENDS
 
 RESULTS = Path(__file__).parent / "results" / "step.txt"
 PROBE = str(Path(__file__).with_name("step_probe.py"))
@@ -37,11 +35,9 @@ QUICK = ("mlp, batch 20",)
 
 AUTO, EXACT_BACKEND = "auto", "aten"
 MOSTLY = 0.9
-ITSELF = "itself"
 GRADIENTS = {"float32": 1e-5, "float64": 1e-10}
 SLOWEST, BEST, IN_GRAPH, COLD, FULL = 1.02, 1.02, 1.0, 1.05, 0.5
-MEDIAN = ("first", "in_graph")
-OURS = (EXACT_BACKEND, *sorted(set(BACKENDS) - {EXACT_BACKEND, "cudagraph"}))  # which is for bench/gpu.py
+OURS = (EXACT_BACKEND, *(name for name in ON_CPU if name != EXACT_BACKEND))
 
 
 @dataclass(frozen=True)
@@ -140,10 +136,7 @@ def measure_cold(name: str, effort: Effort) -> dict[str, Any]:
             seconds = effort.cold_seconds if contestant == AUTO and number == 0 else 0
             with tempfile.TemporaryDirectory() as caches:
                 starts[contestant].append(probe("cold", name, contestant, str(seconds), caches=caches))
-    return {
-        contestant: {**found[0], **{key: median(start[key] for start in found) for key in MEDIAN if found[0][key]}}
-        for contestant, found in starts.items()
-    }
+    return {who: {**found[0], "first": median(start["first"] for start in found)} for who, found in starts.items()}
 
 
 def measure(name: str, effort: Effort, caches: str) -> Figures:

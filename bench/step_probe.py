@@ -28,6 +28,8 @@ TURN = 0.01  # seconds of a turn: a step comes behind others of its kind, as in 
 AGAIN = 500  # steps after which a training begins anew: later, momenta of dead units are denormal numbers, slow for all
 EXACT, CLOSE, RELATIVE = 200, 50, 1e-4
 MODEL, STEP = "model compiled", "step compiled"
+ITSELF = "itself"
+ON_CPU = tuple(sorted(set(BACKENDS) - {"cudagraph"}))  # bench/gpu.py has that
 
 Decorators = tuple[steps.Decorator, steps.Decorator]
 
@@ -39,7 +41,7 @@ def contestants() -> dict[str, Decorators]:
         MODEL: (steps.as_it_is, torch.compile),
         STEP: (torch.compile, steps.as_it_is),
     }
-    for backend in sorted(set(BACKENDS) - {"cudagraph"}):
+    for backend in ON_CPU:
         found[backend] = janus.compile(backend=backend), steps.as_it_is
     return found
 
@@ -174,8 +176,8 @@ def equal(step: str) -> dict[str, dict[str, float]]:
     are, by kernels. ``itself`` beside each: how far eager mode is from itself, where its weights begin at
     neighbouring numbers: networks with many thresholds make more of that than others, and nobody can be nearer.
     """
-    losses = {"itself": _loss_distance(step, contestants()["eager"], CLOSE, nudged=True)}
-    for backend in sorted(set(BACKENDS) - {"cudagraph"}):
+    losses = {ITSELF: _loss_distance(step, contestants()["eager"], CLOSE, nudged=True)}
+    for backend in ON_CPU:
         decorators = janus.compile(backend=backend, warmup=3), steps.as_it_is
         losses[backend] = _loss_distance(step, decorators, EXACT if backend == "aten" else CLOSE)
     gradients: dict[str, float] = {}
@@ -184,7 +186,7 @@ def equal(step: str) -> dict[str, dict[str, float]]:
         torch.set_default_dtype(dtype)
         name = str(dtype).removeprefix("torch.")
         gradients[name] = max(_gradient_distances(step, kernels))
-        gradients[f"{name} itself"] = max(_gradient_distances(step, contestants()["eager"], nudged=True))
+        gradients[f"{name} {ITSELF}"] = max(_gradient_distances(step, contestants()["eager"], nudged=True))
     return {"losses": losses, "gradients": gradients}
 
 
@@ -220,7 +222,7 @@ def _gradient_distances(step: str, decorators: Decorators, nudged: bool = False,
 
 
 def _nudge(runner: Contestant) -> None:
-    """Move each weight to a neighbouring number, or leave it, as rounding would."""
+    """Move each weight to the number above or below it."""
     generator = torch.Generator().manual_seed(1)
     for model in runner.training.models:
         for parameter in model.parameters():

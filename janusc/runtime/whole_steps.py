@@ -35,9 +35,8 @@ def write_body(writer: Writer, body: Graph, ending: Sequence[Node]) -> str | Non
     if found is None:
         regions.write_nodes(writer, body)
         return None
-    body, start, block = found
-    regions.write_nodes(writer, closed(body, block_of(body, 0, start, last_uses(body))))
-    body = Graph(body.params, body.nodes[start:], body.outputs)
+    first, body, block = found
+    regions.write_nodes(writer, first)
     whole = WholeStep()
     name, optimizer = writer.bind(whole, "whole_1"), writer.expr(ending[0].args[0])
     inputs = tuple_text(list(map(writer.expr, block.inputs)))
@@ -71,11 +70,11 @@ def write_ending(writer: Writer, node: Node, whole: str | None) -> None:
     writer.line(f"    {_FOUND} = {whole}.finish({writer.expr(node.args[0])}, {_FOUND}[1])", node.span)
 
 
-def _find(writer: Writer, body: Graph, ending: Sequence[Node]) -> tuple[Graph, int, Block] | None:
-    """The body with gradients dropped right in front of the block that ends backward, where that is, and the block.
+def _find(writer: Writer, body: Graph, ending: Sequence[Node]) -> tuple[Graph, Graph, Block] | None:
+    """The body in two: what comes first, and from gradients that are dropped on, with the block behind that.
 
-    The block is numbered from there. A step of the same optimizer ends it all, and what comes between the block and the
-    step leaves gradients alone. What comes between the drop and the block can't tell which of them is first.
+    The block has a backward pass, a step of the same optimizer ends it all, and what comes between the block and the
+    step leaves gradients alone. What stands between the drop and the block can't tell which of them is first.
     """
     if not ending or ending[0].op.name != "step" or writer.backend.step() is None:
         return None
@@ -86,16 +85,13 @@ def _find(writer: Writer, body: Graph, ending: Sequence[Node]) -> tuple[Graph, i
     known = [b for b in writer.backend.blocks(body, last_uses(body)) if nodes[b.stop - 1].op.name == "backward"]
     if not known or known[-1].start <= drop or any(n.op.name not in _PURE for n in nodes[drop + 1 : known[-1].start]):
         return None
-    start = known[-1].start - 1
-    moved = Graph(
-        body.params,
-        (*nodes[:drop], *nodes[drop + 1 : start + 1], *nodes[drop : drop + 1], *nodes[start + 1 :]),
-        body.outputs,
-    )
-    rest = Graph(body.params, moved.nodes[start:], body.outputs)
+    start = known[-1].start
+    moved = Graph(body.params, (*nodes[:drop], *nodes[drop + 1 : start], nodes[drop], *nodes[start:]), body.outputs)
+    before = closed(moved, block_of(moved, 0, start - 1, last_uses(moved)))
+    rest = Graph(body.params, moved.nodes[start - 1 :], body.outputs)
     blocks = writer.backend.blocks(rest, last_uses(rest))
     if len(blocks) != 1 or blocks[0].start != 1 or rest.nodes[blocks[0].stop - 1].op.name != "backward":
         return None
     if any(node.op.name not in _HARMLESS for node in rest.nodes[blocks[0].stop :]):
         return None
-    return moved, start, blocks[0]
+    return before, rest, blocks[0]

@@ -32,11 +32,12 @@ class AccumulatorHooks:
         """Whether something of Python's is called when a gradient arrives at the node of one of these leaves."""
         if max(map(_count_uses, leaves), default=1) <= 1:
             return False
-        if len(leaves) != len(self._leaves) or not all(map(operator.is_, leaves, map(_call, self._leaves))):
-            self._leaves, self._tables = [weakref.ref(leaf) for leaf in leaves], []
+        held = [leaf for leaf in leaves if _count_uses(leaf) > 1]
+        if len(held) != len(self._leaves) or not all(map(operator.is_, held, map(_call, self._leaves))):
+            self._leaves, self._tables = [weakref.ref(leaf) for leaf in held], []
         tables = list(map(_call, self._tables))
         if not tables or None in tables:  # of nodes that are no more
-            self._tables = [table for leaf in leaves for table in _tables(leaf)]
+            self._tables = [table for leaf in held for table in _tables(leaf)]
             tables = list(map(_call, self._tables))
         return any(tables)
 

@@ -15,6 +15,7 @@ import torch
 
 from janusc import torch_private
 from janusc.interrupts import is_interrupt
+from janusc.runtime.kernels.faithful import tensors_in
 from janusc.runtime.kernels.functional import Unfit
 from janusc.runtime.kernels.makers import Compiled, Compiler
 from janusc.runtime.kernels.recorder import Recorder, Recording
@@ -173,8 +174,7 @@ def capturing(recorder: Recorder) -> Compiler:
 
 def _tensors_of(module: torch.fx.GraphModule, node: torch.fx.Node) -> list[torch.Tensor]:
     value: Any = getattr(module, str(node.target)) if node.op == "get_attr" else node.meta.get("val")
-    items = value if isinstance(value, (list, tuple)) else [value]
-    return [item for item in items if isinstance(item, torch.Tensor)]
+    return tensors_in(value)
 
 
 def _overlaps(tensor: torch.Tensor) -> bool:

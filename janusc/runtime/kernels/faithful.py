@@ -38,7 +38,7 @@ def check_faithful(module: torch.fx.GraphModule) -> None:
             raise Unfit("the last of several values for one element would be that of any thread")
     short: set[torch.dtype] = set()
     for node in module.graph.nodes:
-        for value in _tensors(node.meta.get("val")):
+        for value in tensors_in(node.meta.get("val")):
             if value.is_floating_point() and value.dtype.itemsize < _LEAST_BYTES:
                 short.add(value.dtype)
             if node.kwargs.get("rounding_mode") == "floor" and value.is_floating_point():
@@ -51,13 +51,13 @@ def check_faithful(module: torch.fx.GraphModule) -> None:
 
 def rounding_of(module: torch.fx.GraphModule) -> float:
     """The distance of 1 to the next number of the coarsest dtype in a traced graph; 0 without such."""
-    values = (value for node in module.graph.nodes for value in _tensors(node.meta.get("val")))
+    values = (value for node in module.graph.nodes for value in tensors_in(node.meta.get("val")))
     return max((torch.finfo(value.dtype).eps for value in values if value.is_floating_point()), default=0.0)
 
 
 def _is_large(module: torch.fx.GraphModule) -> bool:
     """Whether there may be a loop that several threads share."""
-    sizes = [value.numel() for node in module.graph.nodes for value in _tensors(node.meta.get("val"))]
+    sizes = [value.numel() for node in module.graph.nodes for value in tensors_in(node.meta.get("val"))]
     return max(sizes, default=0) >= _SERIAL
 
 
@@ -82,6 +82,7 @@ def _is_one_number(values: torch.fx.Node) -> bool:
     return same or all(stride == 0 or size == 1 for size, stride in zip(found.shape, found.stride()))
 
 
-def _tensors(value: Any) -> list[torch.Tensor]:
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """The tensors that a node of a traced graph stands for."""
     items = value if isinstance(value, (list, tuple)) else [value]
     return [item for item in items if isinstance(item, torch.Tensor)]

@@ -42,7 +42,6 @@ class Kernel:
         "_draw",
         "_first",
         "_methods",
-        "_twins",
         "_wraps",
         "facts",
         "inputs",
@@ -66,8 +65,6 @@ class Kernel:
         self.leaves = picker(facts.leaves)
         """What picks from the inputs those that get gradients."""
         self._first = facts.outputs - len(self._constants)  # of the results that are no outputs
-        self._twins: list[int] | None = None
-        """The outputs for which compiled code gives the same object as for one before: always the same ones."""
         self._accumulators = torch_private.accumulators.AccumulatorHooks()
 
     def is_usable(self, inputs: Sequence[Any]) -> bool:
@@ -154,18 +151,9 @@ class Kernel:
             increment_version([inputs[index]] * count)
         return results[first + len(facts.written) :]
 
-    def part(self, results: list[Any]) -> None:
-        """Make two tensors of one that stands for two, as for an output and the same one detached."""
-        if self._twins is None:
-            known = list(map(id, results))
-            self._twins = [i for i, one in enumerate(known[: self._first]) if one in known[:i]]
-        for index in self._twins:
-            results[index] = results[index].detach()
-
     def outputs(self, inputs: Sequence[Any], results: list[Any]) -> list[Any]:
         """What the operations would give, of the results that begin with the tensors among it."""
         del results[self._first :]
-        self.part(results)
         for index, constant in self._constants:
             results.insert(index, constant)
         for index, wrap in self._wraps:

@@ -119,7 +119,6 @@ class LinkedKernel(Kernel):
     def hand_out(self, inputs: Sequence[Any], results: list[Any]) -> list[Any]:
         """The tensors among the outputs, with a history that leads to the inputs; takes the results away."""
         before = () if self._draw is None else results.pop()
-        self.part(results)
         if self._views is None:
             self._views = [index for index, result in enumerate(results) if result._is_view()]
         for index in self._views:

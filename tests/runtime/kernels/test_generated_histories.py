@@ -11,6 +11,7 @@ import random
 import pytest
 import torch
 import traced
+from linked_cases import assert_same
 
 import janusc as janus
 
@@ -87,11 +88,7 @@ def test_passes_through_generated_blocks():
             continue
         ours = janus.compile(backend=traced.NAME, warmup=1)(define(text, f"<ours {seed}>"))
         found = run(ours, seed, before, passes)
-        assert [type(one) for one in found] == [type(one) for one in expected], text
-        assert [one for one in found if isinstance(one, str)] == [one for one in expected if isinstance(one, str)]
-        pairs = [(one, other) for one, other in zip(found, expected) if not isinstance(one, str)]
-        for one, other in pairs:
-            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5, equal_nan=True, msg=text)
+        assert_same(found, expected, text, rtol=1e-4, atol=1e-5)
         kernels += "a kernel" in janus.explain(ours)
         failing += isinstance(expected[-1], str)
     assert kernels > PROGRAMS // 5

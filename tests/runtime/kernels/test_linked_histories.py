@@ -224,3 +224,39 @@ def test_buffers_that_are_written_are_no_part_of_a_pass():
     results = [run(*make(), g) for g in (f, compiled(f))]
     assert is_linked(results[1][-1])
     assert_same(results[1], results[0], rtol=1e-3, atol=1e-4)
+
+
+# ---- between histories
+
+
+def judged(fakes, w):
+    return (fakes.detach() @ w).tanh() + 1
+
+
+def learn_in_turns(f, given):
+    fakes = given["fakes"] * 2
+    f(**{**given, "fakes": fakes}).sum().backward()
+    (fakes.exp() * 3).sum().backward()
+
+
+def test_the_history_of_an_input_that_is_detached_is_left_for_another_pass():
+    assert_like_eager(judged, learn_in_turns, fakes=(3, 4), w=(4, 4))
+
+
+def pair(one, other, v, w):
+    return (one @ v).tanh() * 2, (other @ w).tanh() * 3
+
+
+def in_two_passes(before):
+    def act(f, given):
+        first, second = f(**{**given, "one": before(given["one"]), "other": before(given["other"])})
+        first.sum().backward()
+        second.sum().backward()
+
+    return act
+
+
+@pytest.mark.parametrize(("before", "used"), [(lambda x: x, True), (torch.exp, False)])
+def test_an_input_that_not_all_outputs_need_may_be_no_result(before, used):
+    """A pass from an output would use up the history of what it does not depend on."""
+    assert_like_eager(pair, in_two_passes(before), used=used, one=(3, 4), other=(3, 4), v=(4, 4), w=(4, 4))

@@ -317,3 +317,63 @@ def test_a_loss_whose_history_is_used_up_leads_to_all_that_it_came_from(ask, fin
     for leaf in training.net.parameters():
         with pytest.raises(RuntimeError, match="a second time"):
             ask(loss, leaf)
+
+
+class Adversaries:
+    """A generator and a critic; the critic learns from what the generator makes."""
+
+    def __init__(self):
+        torch.manual_seed(3)
+        self.generator = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 4))
+        self.critic = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1))
+        self.one = torch.optim.Adam(self.generator.parameters(), lr=0.01)
+        self.other = torch.optim.Adam(self.critic.parameters(), lr=0.01)
+        self.seen = None
+
+    def step(self, real, is_early, looks):
+        if is_early:
+            self.other.zero_grad()
+        fakes = self.generator(torch.randn(len(real), 3))
+        if looks:
+            self.seen = self.critic[0].weight.grad is None
+        if not is_early:
+            self.other.zero_grad()
+        loss = F.softplus(self.critic(fakes.detach())).mean() + F.softplus(-self.critic(real)).mean()
+        loss.backward()
+        self.other.step()
+        self.one.zero_grad()
+        F.softplus(-self.critic(fakes)).mean().backward()
+        self.one.step()
+        return loss.item()
+
+
+@pytest.mark.parametrize("is_early", [True, False])
+@pytest.mark.parametrize("looks", [True, False])
+def test_what_is_made_before_the_critic_learns_is_no_part_of_its_step(is_early, looks, finished):
+    eager, ours = Adversaries(), Adversaries()
+    step = janus.compile(backend=STEPPED, warmup=2)(ours.step)
+    for number in range(16):
+        real = torch.randn(6, 4)
+        torch.manual_seed(number)
+        expected = eager.step(real, is_early, looks)
+        torch.manual_seed(number)
+        assert step(real, is_early, looks) == pytest.approx(expected, rel=1e-5)
+        assert eager.seen == ours.seen
+        for name in ("generator", "critic"):
+            for p, q in zip(getattr(eager, name).parameters(), getattr(ours, name).parameters(), strict=True):
+                torch.testing.assert_close(q, p)
+                torch.testing.assert_close(q.grad, p.grad)
+    assert looks or finished.count(ours.other) > 8
+    assert janus.stats(step).graph_calls > 8
+
+
+def test_an_error_before_the_critic_learns_finds_gradients_dropped(finished):
+    ours = Adversaries()
+    step = janus.compile(backend=STEPPED, warmup=2)(ours.step)
+    for _ in range(8):
+        step(torch.randn(6, 4), True, False)
+    assert len(finished) > 2
+    ours.generator[0].weight.data = torch.randn(5, 2)
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        step(torch.randn(6, 4), True, False)
+    assert ours.critic[0].weight.grad is None and ours.generator[0].weight.grad is not None
