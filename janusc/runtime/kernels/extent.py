@@ -70,12 +70,23 @@ def extents(graph: Graph, uses: dict[Value, int]) -> tuple[Block, ...]:
         first = next((i for i in range(start, stop) if _begins(nodes[i])), stop)
         ends = stop < len(nodes) and nodes[stop].op.name == "backward"
         begin, first = first, _behind_detached(graph, first, stop, uses) if ends else first
-        before = (i for i in range(first, begin, -1) if _computes(nodes[i - 1], graph) and not _is_detach(nodes[i - 1]))
-        blocks += _plain(graph, begin, next(before, begin), uses)
-        last = stop if ends else next((i for i in range(stop, first, -1) if _computes(nodes[i - 1], graph)), first)
+        blocks += _plain(graph, begin, _end(graph, begin, first, uses), uses)
+        last = stop if ends else _end(graph, first, stop, uses)
         blocks += [_with_backward(graph, block, uses) for block in _plain(graph, first, last, uses)]
         start = stop + 1
     return tuple(blocks)
+
+
+def _end(graph: Graph, first: int, stop: int, uses: dict[Value, int]) -> int:
+    """Where a block ends that has no backward pass: behind the last node that computes.
+
+    What detaches a tensor that is used later, too, would give a kernel two outputs in one memory: it stays outside.
+    """
+    for last in range(stop, first, -1):
+        node = graph.nodes[last - 1]
+        if _computes(node, graph) and not (_is_detach(node) and uses.get(node.inputs[0], -1) >= last):
+            return last
+    return first
 
 
 def _plain(graph: Graph, first: int, last: int, uses: dict[Value, int]) -> list[Block]:

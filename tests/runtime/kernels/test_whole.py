@@ -365,6 +365,8 @@ def test_what_is_made_before_the_critic_learns_is_no_part_of_its_step(is_early, 
                 torch.testing.assert_close(q.grad, p.grad)
     assert looks or finished.count(ours.other) > 8
     assert janus.stats(step).graph_calls > 8
+    explained = janus.explain(step)
+    assert "no kernel" not in explained and all(f"block {n}: a kernel" in explained for n in (1, 2, 3)), explained
 
 
 def test_an_error_before_the_critic_learns_finds_gradients_dropped(finished):
