@@ -294,17 +294,17 @@ def write_clip(writer: Writer, node: Node) -> None:
 
 @form("step", "backward.last")
 def write_ending(writer: Writer, node: Node) -> None:
-    """``_jc_ending(_jc_step, __function__, globals(), v1)``"""
+    """``if not step_1(v1): _jc_ending(_jc_step, __function__, globals(), v1)``"""
     function = gradients.ENDINGS[node.op.name]
     ending = writer.runtime("_jc_ending", recovery.ending)
+    name, args = writer.runtime(f"_jc_{function.__name__}", function), writer.call(node.args, node.kwargs)
+    line = f"{ending}({name}, {FUNCTION}, {writer.builtin('globals')}(), {args})"
     place = writer.backend.step() if node.op.name == "step" else None
-    if place is None:
-        name = writer.runtime(f"_jc_{function.__name__}", function)
-    else:
-        name = writer.bind(place, f"step_{len(writer.places)}")
-        writer.places.append((name.replace("_", " "), place))
-    given = f"{name}, {FUNCTION}, {writer.builtin('globals')}(), {writer.call(node.args, node.kwargs)}"
-    writer.line(f"{ending}({given})", node.span)
+    if place is not None:
+        at = writer.bind(place, f"step_{len(writer.places)}")
+        writer.places.append((at.replace("_", " "), place))
+        line = f"if not {at}({args}): {line}"
+    writer.line(line, node.span)
 
 
 @form("print")

@@ -9,8 +9,9 @@
     else:
         (v79,) = _jc_whole[0]
     ...
-    if _jc_whole is None: _jc_ending(step_1, __function__, globals(), v7)
-    else: _jc_whole = whole_1.finish(v7, _jc_whole[1])
+    if _jc_whole is not None: _jc_whole = whole_1.finish(v7, _jc_whole[1])
+    if _jc_whole is None:
+        if not step_1(v7): _jc_ending(_jc_step, __function__, globals(), v7)
 """
 
 from __future__ import annotations
@@ -62,12 +63,12 @@ def write_ending(writer: Writer, node: Node, whole: str | None) -> None:
     if whole is None:
         FORMS[node.op.name](writer, node)
         return
+    finish = f"{_FOUND} = {whole}.finish({writer.expr(node.args[0])}, {_FOUND}[1])"
+    writer.line(f"if {_FOUND} is not None: {finish}", node.span)
     writer.line(f"if {_FOUND} is None:")
     writer.indent()
     FORMS[node.op.name](writer, node)
     writer.dedent()
-    writer.line("else:")
-    writer.line(f"    {_FOUND} = {whole}.finish({writer.expr(node.args[0])}, {_FOUND}[1])", node.span)
 
 
 def _find(writer: Writer, body: Graph, ending: Sequence[Node]) -> tuple[Graph, Graph, Block] | None:

@@ -25,8 +25,8 @@ class Place(Protocol):
 class StepPlace(Place, Protocol):
     """A statement ``optimizer.step()``."""
 
-    def __call__(self, optimizer: Any) -> None:
-        """Make a step."""
+    def __call__(self, optimizer: Any) -> bool:
+        """Make a step; False, with nothing done, where torch has to make it."""
 
 
 class Site(Place, Protocol):

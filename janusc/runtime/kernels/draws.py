@@ -27,6 +27,9 @@ from janusc.runtime.kernels.functional import Unfit
 _FILLS = frozenset("bernoulli_ normal_ uniform_ exponential_ cauchy_ geometric_ log_normal_ random_".split())
 """Operations that draw in place, whatever was there."""
 
+_MADE = {"randn": "normal_", "rand": "uniform_"}
+"""Operations that make a tensor, and what torch fills it with: a method, which is reached faster."""
+
 _LIKE = frozenset(("rand_like", "randn_like", "randint_like", "bernoulli.p"))
 """Operations that take the layout of their first tensor, and nothing else of it."""
 
@@ -142,6 +145,8 @@ def _expression(node: torch.fx.Node, places: dict[torch.fx.Node, int]) -> str:
         arguments += [f"{key}={value_text(x, texts)}" for key, x in node.kwargs.items()]
     except (NotCarried, KeyError):
         raise Unfit(f"{target} draws by what is computed before") from None
+    if name in _MADE and target._overloadname == "default" and not node.kwargs.get("pin_memory"):
+        return f"{_blank(node.meta['val'])}.{_MADE[name]}()"
     if name in _FILLS:  # a method is faster
         return f"{arguments[0]}.{name}({', '.join(arguments[1:])})"
     value = node.meta["val"]

@@ -41,6 +41,7 @@ class Kernel:
         "_constants",
         "_draw",
         "_first",
+        "_given",
         "_methods",
         "_wraps",
         "facts",
@@ -62,6 +63,7 @@ class Kernel:
         self._wraps = [(index, spent(name)) for index, name in facts.histories.items() if index not in bare]
         self._constants = sorted(facts.constants.items())
         self._draw = drawer(facts.draws)
+        self._given = picker(inputs.positions)
         self.leaves = picker(facts.leaves)
         """What picks from the inputs those that get gradients."""
         self._first = facts.outputs - len(self._constants)  # of the results that are no outputs
@@ -87,11 +89,14 @@ class Kernel:
 
         Random numbers are drawn, but given back where it comes to nothing. Raises Unfit where the compiled code fails.
         """
+        return self._compute(inputs, [])
+
+    def _compute(self, inputs: Sequence[Any], drawn: UndoLog) -> list[Any] | None:
+        """The same; the state of the generators is kept where they are drawn from."""
         set_grad, enabled = torch_private.set_grad_enabled, torch.is_grad_enabled()
         set_grad(False)
-        drawn: UndoLog = []
         try:
-            given = [inputs[i] for i in self.inputs.positions]
+            given = list(self._given(inputs))
             if self._draw is not None:
                 rng.save_rng(drawn, given)
                 given += self._draw(given)

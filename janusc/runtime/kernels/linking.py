@@ -7,13 +7,14 @@ themselves, or where the kernel would come to something else; the other inputs a
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from janusc import torch_private
-from janusc.runtime import rng
 from janusc.runtime.kernels.autocasts import without_autocast
 from janusc.runtime.kernels.classes import InputClass
 from janusc.runtime.kernels.cut import EXTRA, INPUT, OUTPUT
@@ -25,6 +26,9 @@ from janusc.runtime.kernels.methods import Methods
 from janusc.runtime.kernels.node import Tangents, node, renamed
 from janusc.runtime.kernels.replay import Gradients, Replay
 from janusc.runtime.transaction import UndoLog
+
+_HOOKS = operator.attrgetter("_backward_hooks")
+_IS_GIVEN = functools.partial(operator.is_not, None)
 
 
 class LinkedKernel(Kernel):
@@ -97,17 +101,15 @@ class LinkedKernel(Kernel):
         """
         if not super().is_usable(inputs) or not all(inputs[position].is_leaf for position in self._partly):
             return False
-        hooks = map(torch_private.tensor_hooks, self._pick_leaves(self._pick_tensors(inputs)))
-        return not any(is_leaf and any(called) for *called, is_leaf in hooks)
+        tensors = self._pick_leaves(self._pick_tensors(inputs))
+        if not any(map(_HOOKS, tensors)) and not any(map(torch_private.hooks_on_gradient, tensors)):
+            return True
+        return not any(is_leaf and any(called) for *called, is_leaf in map(torch_private.tensor_hooks, tensors))
 
-    def compute(self, inputs: Sequence[Any]) -> list[Any] | None:
+    def _compute(self, inputs: Sequence[Any], drawn: UndoLog) -> list[Any] | None:
         """The same, and what the operations may be done again with: the state of the generators before it."""
-        if self._draw is None:
-            return super().compute(inputs)
-        before: UndoLog = []
-        rng.save_rng(before, inputs)
-        results = super().compute(inputs)
-        return None if results is None else [*results, before]
+        results = super()._compute(inputs, drawn)
+        return results if results is None or self._draw is None else [*results, drawn]
 
     def outputs(self, inputs: Sequence[Any], results: list[Any]) -> list[Any]:
         """What the operations would give, with a history."""
@@ -151,7 +153,7 @@ class LinkedKernel(Kernel):
         """Gradients of the leaves by the kernel; None where the operations have to give them."""
         link = self.link
         self.passes += 1
-        given: list[Any] = [_laid_out(tangent, known) for tangent, known in zip(tangents, link.tangents)]
+        given: list[Any] = list(map(_laid_out, tangents, link.tangents))
         if any(tangent is None for tangent in given):
             return None
         kept = saved[: len(link.kept)]
@@ -160,14 +162,16 @@ class LinkedKernel(Kernel):
         found = list(self._backward([*kept, *given]))
         if link.has_demands and not found.pop():
             return None
-        gradients = {number: g.data if g._is_view() else g for (number, _), g in zip(link.gradients, found)}
-        missing = {known.output for known, tangent in zip(link.tangents, tangents) if tangent is None}
-        if missing:
-            # what nothing depends on gives nothing, and not 0 times infinity
-            gradients = {n: gradients[n] for n, outputs in link.gradients if not missing.issuperset(outputs)}
-            if not all(bool(gradient.isfinite().all()) for gradient in gradients.values()):
-                return None
-        return [gradients.get(number) for number in link.leaves]
+        gradients = [g.data if g._is_view() else g for g in found]
+        return gradients if all(map(_IS_GIVEN, tangents)) else self._without_missing(tangents, gradients)
+
+    def _without_missing(self, tangents: Tangents, found: Sequence[torch.Tensor]) -> Gradients | None:
+        """Gradients where some tangents are missing: what nothing else leads to gets none, and not 0 times infinity."""
+        missing = {known.output for known, tangent in zip(self.link.tangents, tangents) if tangent is None}
+        pairs = zip(self.link.gradients, found)
+        gradients = [None if missing.issuperset(outputs) else gradient for (_, outputs), gradient in pairs]
+        finite = all(bool(gradient.isfinite().all()) for gradient in gradients if gradient is not None)
+        return gradients if finite else None
 
     def blanks(self) -> list[torch.Tensor]:
         """Zeros like what is kept, for gradients that nothing of it is needed for; after the first pass."""

@@ -106,13 +106,13 @@ class WholeStep:
             set_grad(enabled)
         return kernel.outputs(inputs, results), (fused, binding, [*parameters, *found, *states], numbers)
 
-    def finish(self, optimizer: Any, prepared: Any) -> None:
-        """Make the step."""
+    def finish(self, optimizer: Any, prepared: Any) -> bool | None:
+        """Make the step; None, with nothing done, where torch has to make it."""
         fused, binding, tensors, numbers = prepared
         if not fused.complete(binding, tensors, numbers):
-            gradients.step(optimizer)
-        else:
-            count_call(optimizer)
+            return None
+        count_call(optimizer)
+        return True
 
 
 def _learn(kernel: Kernel, binding: Binding, optimizer: Any, inputs: Sequence[Any]) -> _Order:

@@ -1,4 +1,4 @@
-"""A statement ``optimizer.step()`` in emitted code: by a kernel, at once or when it is worth while."""
+"""A statement ``optimizer.step()`` in emitted code: by a kernel, at once or when it is worth while, or by torch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from janusc.runtime import gradients
 from janusc.runtime.compiler.jobs import Job, request
 from janusc.runtime.compiler.program import Program
 from janusc.runtime.kernels import measured
@@ -26,18 +25,18 @@ class EarlyStep:
     def __init__(self) -> None:
         self._fused: weakref.ref[FusedStep] | None = None
 
-    def __call__(self, optimizer: Any) -> None:
-        """Make a step."""
-        self.take(step_of(optimizer, _awaited, patience=1), optimizer)
+    def __call__(self, optimizer: Any) -> bool:
+        """Make a step by a kernel; False, with nothing done, where torch has to make it."""
+        return self.take(step_of(optimizer, _awaited, patience=1), optimizer)
 
-    def take(self, fused: FusedStep, optimizer: Any) -> None:
-        """Make a step, by a kernel where there is one for it."""
+    def take(self, fused: FusedStep, optimizer: Any) -> bool:
+        """Make a step by this one's kernel, if it has one that does for it."""
         if self._fused is None or self._fused() is not fused:
             self._fused = weakref.ref(fused)
         if not fused.run(optimizer):
-            gradients.step(optimizer)
-        else:
-            count_call(optimizer)
+            return False
+        count_call(optimizer)
+        return True
 
     def wait(self) -> None:
         """Have the kernel made that fits the optimizer as it is."""
@@ -55,23 +54,22 @@ class EarlyStep:
 
 
 class MeasuredStep(EarlyStep):
-    """Steps by a kernel when they were many; torch's own, or what has the same bits, until there is one."""
+    """Steps by a kernel when they were many."""
 
     def __init__(self) -> None:
         super().__init__()
         self._since: float | None = None
         self._calls = 0
 
-    def __call__(self, optimizer: Any) -> None:
-        """Make a step; where results may not depend on time, the kernel is waited for at a fixed call."""
+    def __call__(self, optimizer: Any) -> bool:
+        """The same; where results may not depend on time, the kernel is waited for at a fixed call."""
         if self._since is None:
             self._since = measured.clock()
         if self._calls < measured.OFTEN:
             self._calls += 1
-            gradients.step(optimizer)
-        elif torch.are_deterministic_algorithms_enabled():
-            super().__call__(optimizer)
-        elif measured.clock() - self._since > measured.LONG:
-            self.take(step_of(optimizer, request), optimizer)
-        else:
-            gradients.step(optimizer)
+            return False
+        if torch.are_deterministic_algorithms_enabled():
+            return super().__call__(optimizer)
+        if measured.clock() - self._since > measured.LONG:
+            return self.take(step_of(optimizer, request), optimizer)
+        return False
