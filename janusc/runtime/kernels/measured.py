@@ -8,9 +8,9 @@
                                                         (kernel, operations) ──much later──► on trial
 
 The compiler works in another process: until it is done, the operations run as they stand in the code. In a trial both
-take turns by the Thue-Morse sequence, which is in step with no pattern of inputs, and are timed. Where the history goes
-on, backward passes count as well, if there are any: for what they took both when the kernel was checked, since later
-nobody can say what belongs to a block of operations.
+take turns, some calls each, by the Thue-Morse sequence, which is in step with no pattern of inputs, and are timed. Where
+the history goes on, backward passes count as well, if there are any: for what they took both when the kernel was
+checked, since later nobody can say what belongs to a block of operations.
 """
 
 from __future__ import annotations
@@ -41,17 +41,14 @@ OFTEN = 24
 LONG = 1.0
 """Seconds that must have gone by since the first of them: a short run is over before a kernel could be of use."""
 
-WARM = 2
-"""Calls of a kernel that are not timed."""
+RUN = 3
+"""Calls in a row by the kernel, or by the operations, in a trial: the first of them, as any after others, is slower."""
 
 PAIRS = 12
 """Calls of each in a trial."""
 
 LATER = 1 << 15
 """Calls after which there is another trial."""
-
-CLEARLY = 0.9
-"""What the time of a kernel may be, beside its operations, whose backward passes were not timed where they stand."""
 
 PATIENT = 1 << 10
 """Calls of each after which a trial ends even if there was no backward pass yet, as in the middle of a long loop."""
@@ -100,7 +97,7 @@ class _Class:
     @property
     def is_faster(self) -> bool:
         """Whether the kernel was, in the last trial."""
-        return self.ratio is not None and self.ratio < (CLEARLY if isinstance(self.kernel, LinkedKernel) else 1.0)
+        return self.ratio is not None and self.ratio < 1.0
 
 
 Phase = Callable[["MeasuredSite", _Class, Union[UndoLog, None], Sequence[Any]], Union[Sequence[Any], None]]
@@ -227,8 +224,7 @@ def _text(known: _Class) -> str:
         return f"no kernel: {known.failure}"
     if known.ratio is None:
         return "a kernel is on its way" if known.making else "a kernel is on trial" if known.kernel else ""
-    slower = "slower" if known.ratio >= 1.0 else "hardly faster"
-    used = "a kernel" if known.is_faster else f"no kernel: it was {slower}"
+    used = "a kernel" if known.is_faster else "no kernel: it was slower"
     return f"{used}, {known.ratio:.2f} x the time of its operations"
 
 
@@ -268,13 +264,15 @@ def _compare(site: MeasuredSite, known: _Class, undo: UndoLog | None, inputs: Se
 
 def _try(site: MeasuredSite, known: _Class, undo: UndoLog | None, inputs: Sequence[Any]) -> Sequence[Any] | None:
     assert known.kernel is not None
+    run, place = divmod(known.calls, RUN)
     known.calls += 1
-    if known.calls > WARM and bin(known.calls).count("1") & 1:
-        site.start(known)
+    if run and bin(run).count("1") & 1:
+        if place:
+            site.start(known)
         return None
     started = clock()
     results = known.kernel.run(undo, inputs)
-    if results is not None and known.calls > WARM:
+    if results is not None and run and place:
         known.seconds[1].append(clock() - started)
         _judge(known)
     return results

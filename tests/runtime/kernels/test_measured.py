@@ -114,12 +114,9 @@ def model_alone():
 
 @pytest.mark.parametrize(("seconds", "is_used", "text"), [
     (0.8, True, "a kernel, 0.80 x"),
-    (0.95, False, "no kernel: it was hardly faster, 0.95 x"),
     (2.0, False, "no kernel: it was slower, 2.00 x"),
 ])  # fmt: skip
-def test_where_backward_passes_are_timed_elsewhere_a_kernel_must_be_clearly_faster(
-    clock, monkeypatch, seconds, is_used, text
-):
+def test_the_faster_way_is_kept_where_backward_passes_are_timed_elsewhere(clock, monkeypatch, seconds, is_used, text):
     monkeypatch.setattr(linked_check, "clock", lambda: 0.0)
     maker = Maker(clock, seconds)
     f, _, sites = step_of(maker, clock, model_alone)
@@ -129,6 +126,21 @@ def test_where_backward_passes_are_timed_elsewhere_a_kernel_must_be_clearly_fast
     (known,) = sites[0].classes
     assert known.kernel.passes and known.ratio == pytest.approx(seconds)
     assert known.is_faster is is_used and text in str(janus.explain(f))
+
+
+def test_what_the_first_of_some_calls_in_a_row_takes_longer_is_left_out(clock):
+    maker = Maker(clock, 0.5)
+    maker.ready = True
+    step, _, sites = step_of(maker, clock)
+    before, ways = 0.0, []
+    for _ in range(100):
+        took, before = clock.now - before, clock.now
+        ways.append(took == 1.0)
+        if sites:
+            maker.seconds = 9.0 if ways[-1] else 0.5  # as it is where others have used the processor's caches
+        step(*batch())
+    (known,) = sites[0].classes
+    assert known.ratio == 0.5 and known.phase is measured._use
 
 
 def test_a_trial_is_repeated_much_later(clock, monkeypatch):
