@@ -8,8 +8,8 @@
                                                         (kernel, operations) ──much later──► on trial
 
 The compiler works in another process: until it is done, the operations run as they stand in the code. In a trial both
-take turns, some calls each, by the Thue-Morse sequence, which is in step with no pattern of inputs, and are timed. Where
-the history goes on, backward passes count as well, if there are any: for what they took both when the kernel was
+take turns, some calls each, by the Thue-Morse sequence, which is in step with no pattern of inputs, and are timed.
+Where the history goes on, backward passes count as well, if there are any: for what they took both when the kernel was
 checked, since later nobody can say what belongs to a block of operations.
 """
 
