@@ -21,6 +21,7 @@ from statistics import median
 from typing import Any
 
 import torch
+from around import LAYERS, time_around
 from guards import table, time_guards
 from models import guarded, mlp
 from timing import Timing, processor_name, time_calls
@@ -37,6 +38,7 @@ SHARE_OF_TORCH_COMPILE = 0.2
 SHARE_OF_EAGER = 0.5
 LENET_SECONDS = 1.0
 GUARD_NANOSECONDS = 100
+AROUND_MICROSECONDS = 25
 SHORT, LONG = 10, 200
 SAME_WITHIN = 1.3  # two conversion times count as the same below this ratio: they vary so much from run to run
 LSTM_GRAPHS = 2
@@ -157,6 +159,19 @@ def measure_mlp(width: int, grad: bool) -> Section:
         "MLP forward at batch 1, no_grad", f"<= {SHARE_OF_EAGER} x eager", f"{share:.2f} x", share <= SHARE_OF_EAGER
     )
     return Section(title, rows(timings), [requirement])
+
+
+def measure_whole_step() -> Section:
+    """A training step on fused kernels, where nearly all of it is what stands around them."""
+    timings = time_around()
+    around = timings["around them"].median
+    requirement = Requirement(
+        f"around the kernels of a step, {2 * LAYERS} parameters: us",
+        f"<= {AROUND_MICROSECONDS}",
+        f"{around:.0f}",
+        around <= AROUND_MICROSECONDS,
+    )
+    return Section(f"training step of {2 * LAYERS} parameters, backend='inductor'", rows(timings), [requirement])
 
 
 def measure_guards() -> Section:
@@ -313,7 +328,7 @@ def main() -> int:
         print(json.dumps(PROBES[options.probe]()))
         return 0
     mlps = [measure_mlp(width, grad) for width in (mlp.NARROW, mlp.WIDE) for grad in (False, True)]
-    sections = [measure_add_one(), *mlps, measure_guards(), measure_guard_kinds()]
+    sections = [measure_add_one(), *mlps, measure_whole_step(), measure_guards(), measure_guard_kinds()]
     sections.append(measure_conversions())
     text = report(sections)
     print(text, end="")
