@@ -12,7 +12,7 @@ import torch
 from test_jobs import is_alive, within
 
 from janusc import torch_private
-from janusc.runtime.compiler import folders, jobs
+from janusc.runtime.compiler import folders, headers, jobs, worker
 from janusc.runtime.compiler.program import Input, Program
 
 COMPILER = shutil.which("g++")
@@ -122,6 +122,18 @@ def test_once_the_compiler_works_kernels_are_made_again(mood):
     source = "def program(x): return (x.sin() + 1,)"
     x = torch.randn(9)
     torch.testing.assert_close(jobs.compile_now(program_of([x], source))([x]), (x.sin() + 1,))
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="precompiled headers need openssl")
+def test_a_process_that_makes_many_kernels_makes_headers_and_kernels_by_them(mood):
+    own = os.path.join(folders.private.path, "headers")
+    for number in range(worker.FEW + 1):
+        x = torch.randn(9)
+        program = program_of([x], f"def program(x): return (x.cos() * {number},)")
+        torch.testing.assert_close(jobs.compile_now(program)([x]), (x.cos() * number,))
+        if headers.are_there(own):
+            break
+    assert headers.are_there(own)
 
 
 def test_without_a_compiler_that_is_said(mood, monkeypatch):
