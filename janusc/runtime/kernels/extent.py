@@ -2,7 +2,8 @@
 
 What is made of shapes and literals alone is the same at each call of one class of inputs: it is done once, when the
 block is traced. So are asserts on it. Tensors that are written in place, after their contents were kept, get what the
-kernel has computed for them. A region of autocast is in a kernel as a whole, with what is written in it.
+kernel has computed for them. A region of autocast is in a kernel as a whole, with what is written in it. A block is
+split where the history of one output would lead through another.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import replace
 from janusc.lowering.effects import IDENTITY_OPERATORS, is_scalar
 from janusc.lowering.ir import Graph, Node, Value, walk
 from janusc.runtime.blocks import Block, block_of, is_tensor_op
-from janusc.runtime.kernels.history import AUTOCAST, is_autocast, is_without_gradients
+from janusc.runtime.kernels.history import AUTOCAST, has_derivative, is_autocast, is_without_gradients, may_have_history
 from janusc.types import TensorType
 
 _BETWEEN = frozenset(
@@ -70,9 +71,10 @@ def extents(graph: Graph, uses: dict[Value, int]) -> tuple[Block, ...]:
         first = next((i for i in range(start, stop) if _begins(nodes[i])), stop)
         ends = stop < len(nodes) and nodes[stop].op.name == "backward"
         begin, first = first, _behind_detached(graph, first, stop, uses) if ends else first
-        blocks += _plain(graph, begin, _end(graph, begin, first, uses), uses)
+        found = _plain(graph, begin, _end(graph, begin, first, uses), uses)
         last = stop if ends else _end(graph, first, stop, uses)
-        blocks += [_with_backward(graph, block, uses) for block in _plain(graph, first, last, uses)]
+        found += [_with_backward(graph, block, uses) for block in _plain(graph, first, last, uses)]
+        blocks += [part for block in found for part in _parts(graph, block, uses)]
         start = stop + 1
     return tuple(blocks)
 
@@ -96,6 +98,26 @@ def _plain(graph: Graph, first: int, last: int, uses: dict[Value, int]) -> list[
         return []
     acts = any(node.op.name == "save" for node in inside)
     return [replace(block_of(graph, first, last, uses), acts=acts)]
+
+
+def _parts(graph: Graph, block: Block, uses: dict[Value, int]) -> list[Block]:
+    """A block whose history goes on, split behind each output that others are computed from.
+
+    Such an output has a place of its own in the history: what is asked of it there, by hooks or as a gradient, is about
+    all that is computed from it, and one node for the whole block would know only of what came from outside.
+    """
+    nodes = graph.nodes
+    if nodes[block.stop - 1].op.name == "backward":
+        return [block]
+    for index in range(block.start, block.stop):
+        made = [v for v in nodes[index].outputs if v in block.outputs]
+        others = tuple(v for v in block.outputs if v not in made)
+        behind = Graph((), nodes[index + 1 : block.stop], others)
+        if made and has_derivative(nodes[index]) and may_have_history(behind, made):
+            begin = next((i for i in range(index + 1, block.stop) if _begins(nodes[i])), block.stop)
+            spans = [(block.start, index + 1), (begin, _end(graph, begin, block.stop, uses))]
+            return [p for span in spans for part in _plain(graph, *span, uses) for p in _parts(graph, part, uses)]
+    return [block]
 
 
 def _behind_detached(graph: Graph, first: int, stop: int, uses: dict[Value, int]) -> int:

@@ -22,11 +22,14 @@ def may_have_history(graph: Graph, requiring: Iterable[Value]) -> bool:
     found = set(requiring)
     graph = inlined(graph, is_autocast)
     for node in graph.nodes:
-        if node.op.name != "context" and node.target.rpartition(".")[2] in _WITHOUT:
-            continue
-        if not is_without_gradients(node, graph) and not found.isdisjoint(node.inputs):
+        if has_derivative(node) and not is_without_gradients(node, graph) and not found.isdisjoint(node.inputs):
             found.update(node.outputs)
     return not found.isdisjoint(values_of(graph.outputs))
+
+
+def has_derivative(node: Node) -> bool:
+    """Whether what a node makes may have a history, where what it is made from has one."""
+    return node.op.name == "context" or node.target.rpartition(".")[2] not in _WITHOUT
 
 
 def is_without_gradients(node: Node, graph: Graph) -> bool:

@@ -5,6 +5,7 @@ A history is followed from the outputs to the leaves, which are the inputs that 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from torch.autograd.graph import get_gradient_edge
 
 from janusc import torch_private
+from janusc.derived import derived
 
 Pair = tuple[int, int]
 """An output and a leaf, each by its position."""
@@ -21,7 +23,8 @@ class Kept:
     """What is kept for a backward pass from some outputs, by index, to some inputs, by position."""
 
     def __init__(self, outputs: Mapping[int, torch.Tensor], leaves: Mapping[int, torch.Tensor]) -> None:
-        self._nodes = {index: _behind(output.grad_fn) for index, output in outputs.items()}
+        self._last = {index: output.grad_fn for index, output in outputs.items()}
+        self._nodes = {index: _behind(node) for index, node in self._last.items()}
         self._all = {node for nodes in self._nodes.values() for node in nodes}
         ends = {position: get_gradient_edge(leaf).node for position, leaf in leaves.items()}
         self._before = {position: self._leading_to(end) for position, end in ends.items() if end in self._all}
@@ -33,29 +36,50 @@ class Kept:
         }
         return {position: indices for position, indices in found.items() if indices}
 
-    def storages(self) -> set[int]:
-        """The keys of the memory of all tensors that are kept."""
-        return {torch_private.storage_key(tensor) for node in self._all for tensor in _tensors_of(node)}
+    def is_chained(self) -> bool:
+        """Whether an output is part of the history of another: hooks on it have more than what comes from outside."""
+        last, nodes = self._last, self._nodes
+        return any(last[i] is not last[j] and last[i] in nodes[j] for i, j in itertools.permutations(last, 2))
 
     def is_any(self) -> bool:
         """Whether anything is kept, so that there may be no second pass."""
         return any(next(_tensors_of(node), None) is not None for node in self._all)
 
     def uses(self) -> dict[Pair, tuple[int, ...]]:
-        """What is freed by a backward pass from an output to a leaf alone, as numbers; nothing where all have it all.
+        """What a backward pass from an output to a leaf alone needs, and frees, as numbers.
 
-        A later pass is right where it needs nothing that was freed. Nodes that are always freed together are one.
+        Another pass is right where it needs nothing that was freed, or changed. Nodes that are always met together are
+        one. Nothing where there is one output, and each pass from it has something that all others need.
         """
-        pairs = [(i, p) for p, indices in self.reaching().items() for i in indices]
-        signatures = {
-            node: frozenset((i, p) for i, p in pairs if node in self._nodes[i] and node in self._before[p])
+        pairs, kinds = self._pairs, self._kinds
+        if not kinds or len(self._nodes) == 1 and any(len(kind) == len(pairs) for kind in kinds):
+            return {}
+        return {pair: tuple(number for number, kind in enumerate(kinds) if pair in kind) for pair in pairs}
+
+    def needing(self) -> dict[int, tuple[int, ...]]:
+        """What of that needs the memory with a key."""
+        numbers, found = {kind: number for number, kind in enumerate(self._kinds)}, dict[int, set[int]]()
+        for node, kind in self._keeping.items():
+            for tensor in _tensors_of(node):
+                found.setdefault(torch_private.storage_key(tensor), set()).add(numbers[kind])
+        return {key: tuple(sorted(kept)) for key, kept in found.items()}
+
+    @derived
+    def _pairs(self) -> list[Pair]:
+        return [(i, p) for p, indices in self.reaching().items() for i in indices]
+
+    @derived
+    def _kinds(self) -> list[frozenset[Pair]]:
+        return list(dict.fromkeys(self._keeping.values()))
+
+    @derived
+    def _keeping(self) -> dict[Any, frozenset[Pair]]:
+        """The nodes that keep something, and the passes that meet each."""
+        return {
+            node: frozenset((i, p) for i, p in self._pairs if node in self._nodes[i] and node in self._before[p])
             for node in self._all
             if next(_tensors_of(node), None) is not None
         }
-        kinds = list(dict.fromkeys(signatures.values()))
-        if any(len(kind) == len(pairs) for kind in kinds) or not kinds:
-            return {}
-        return {pair: tuple(number for number, kind in enumerate(kinds) if pair in kind) for pair in pairs}
 
     def _leading_to(self, end: Any) -> set[Any]:
         users: dict[Any, list[Any]] = {}

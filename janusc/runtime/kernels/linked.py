@@ -15,7 +15,7 @@ import torch
 from janusc import torch_private
 from janusc.runtime.compiler.settings import dtype_name, dtype_of
 from janusc.runtime.kernels.bounds import keep_in_bounds
-from janusc.runtime.kernels.cut import INPUT, OUTPUT, Results, Source, cut, depends_on
+from janusc.runtime.kernels.cut import EXTRA, INPUT, OUTPUT, Results, Source, cut, depends_on
 from janusc.runtime.kernels.functional import Unfit
 from janusc.runtime.kernels.kept import Kept, Pair
 
@@ -38,9 +38,10 @@ class Link:
 
     ``leaves``: the inputs that outputs get their history from. ``gradients``: for each gradient that the second one
     gives, its input and the outputs it depends on. ``kept``: where what it begins with is found, with these
-    ``strides``. ``checked``: what eager mode keeps as well, so that it may not be changed. ``uses``: see ``Kept.uses``.
-    ``is_freed``: whether a pass frees anything. ``has_demands``: whether one more result of the second one says that
-    all contents are as its operations demand.
+    ``strides``. ``checked``: what eager mode keeps as well, so that it may not be changed. ``uses``: see ``Kept.uses``;
+    ``needs``: which of them need each of the ``kept`` and ``checked``, None where that is not known. ``is_freed``:
+    whether a pass frees anything. ``has_demands``: whether one more result of the second one says that all contents are
+    as its operations demand.
     Inputs and outputs are numbered without those that are no tensors.
     """
 
@@ -53,6 +54,7 @@ class Link:
     is_freed: bool = True
     has_demands: bool = False
     strides: tuple[tuple[int, ...], ...] = ()
+    needs: tuple[tuple[int, ...] | None, ...] = ()
 
     def dump(self) -> tuple[Any, ...]:
         """As a literal, of which ``load`` makes an equal one."""
@@ -60,7 +62,7 @@ class Link:
             (t.output, t.size, t.stride, dtype_name(t.dtype), t.name, str(t.device)) for t in self.tangents
         )
         kept = self.kept, self.checked, dict(self.uses or {}), self.is_freed
-        return tangents, self.leaves, self.gradients, *kept, self.has_demands, self.strides
+        return tangents, self.leaves, self.gradients, *kept, self.has_demands, self.strides, self.needs
 
     @staticmethod
     def load(dumped: tuple[Any, ...]) -> Link:
@@ -84,15 +86,19 @@ def follow(
         raise Unfit("an output with a history is complex or sparse")
     tangents = [torch.empty_like(x.detach()) for x in followed.values()]
     kept = Kept(followed, {i: inputs[i] for i in leaves})
-    storages, reaching, uses, kept_any = kept.storages(), kept.reaching(), kept.uses(), kept.is_any()
+    if kept.is_chained():
+        raise Unfit("an output is part of the history of another")
+    storages, reaching, uses, kept_any = kept.needing(), kept.reaching(), kept.uses(), kept.is_any()
     found = torch.autograd.grad(list(followed.values()), [inputs[i] for i in reaching], tangents)
     gradients = _apart(found, [*inputs, *outputs, *tangents])
     checked = [(INPUT, i) for i, x in enumerate(inputs) if torch_private.storage_key(x) in storages]
     checked += [(OUTPUT, i) for i, x in enumerate(outputs) if torch_private.storage_key(x) in storages]
+    places = {INPUT: inputs, OUTPUT: outputs}
+    needs = tuple(storages[torch_private.storage_key(places[kind][i])] for kind, i in checked)
     shown = (
         Tangent(i, tuple(t.shape), t.stride(), t.dtype, _name(outputs[i]), t.device) for i, t in zip(followed, tangents)
     )
-    link = Link(tuple(shown), tuple(reaching), tuple(reaching.items()), (), tuple(checked), uses, kept_any)
+    link = Link(tuple(shown), tuple(reaching), tuple(reaching.items()), (), tuple(checked), uses, kept_any, needs=needs)
     return link, tangents, gradients
 
 
@@ -113,8 +119,10 @@ def cut_linked(link: Link, results: Results, module: torch.fx.GraphModule) -> tu
     halves = cut(module, results)
     checked = tuple(source for source in link.checked if source not in halves.kept)
     has_demands = keep_in_bounds(halves.backward, has_demands=False)
-    known = replace(link, kept=halves.kept, strides=halves.strides, checked=checked, has_demands=has_demands)
-    return known, halves.backward
+    known = dict(zip(link.checked, link.needs))
+    needs = tuple(() if source[0] == EXTRA else known.get(source) for source in (*halves.kept, *checked))
+    link = replace(link, kept=halves.kept, strides=halves.strides, checked=checked, needs=needs)
+    return replace(link, has_demands=has_demands), halves.backward
 
 
 def _apart(gradients: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> list[torch.Tensor]:

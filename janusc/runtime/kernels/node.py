@@ -16,10 +16,13 @@ from janusc.runtime.kernels.replay import Gradients
 from janusc.runtime.kernels.spent import MESSAGE
 from janusc.runtime.optimizers import conditions
 
-_CHANGED = (
-    "one of the variables needed for gradient computation has been modified by an inplace operation (janusc: after it "
-    "was used in a graph)"
+_MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace operation"
+_CHANGED = f"{_MODIFIED} (janusc: after it was used in a graph)"
+_WHICH = (
+    _MODIFIED + ": [{} {}] is at version {}; expected version {} instead. Hint: enable anomaly detection to find the "
+    "operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True)."
 )
+"""Of torch's."""
 
 _VERSION = operator.attrgetter("_version")
 
@@ -54,7 +57,11 @@ class _Node(torch.autograd.Function):
     def forward(ctx: Any, boxed: tuple[Any, ...], *leaves: torch.Tensor) -> Any:
         ctx.block, outputs, saved, ctx.loose, ctx.before = boxed
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*saved)
+        if ctx.block.link.uses:
+            made = {*map(id, outputs)}  # whose history would be a cycle
+            ctx.left = [(x.detach() if id(x) in made else x, x._version) for x in saved]
+        else:
+            ctx.save_for_backward(*saved)
         ctx.versions = [*map(_VERSION, ctx.loose)]
         return outputs if len(outputs) > 1 else outputs[0]
 
@@ -98,25 +105,20 @@ def _partly(ctx: Any, link: Link, tangents: Tangents) -> Sequence[torch.Tensor]:
     ends = [torch_private.will_be_reached(node) for node, _ in ctx.next_functions]
     wanted = {pair for pair in link.uses if pair[0] in with_tangent and ends[link.leaves.index(pair[1])]}
     uses = {number for pair in wanted for number in link.uses[pair]}
-    if not uses and getattr(ctx, "freed", None) is not None:
+    freed: set[int] = getattr(ctx, "freed", set())
+    if not uses and freed:
         blanks: Sequence[torch.Tensor] = ctx.block.blanks()
         return blanks
-    left = getattr(ctx, "left", None)
-    if left is None:
-        saved = ctx.saved_tensors
-        left = [(x.detach() if x.grad_fn is ctx else x, x._version) for x in saved]
-    freed: set[int] = getattr(ctx, "freed", set())
     if uses & freed:
         raise RuntimeError(MESSAGE)
-    if any(tensor._version != version for tensor, version in left):
-        raise RuntimeError(_CHANGED)
+    left = ctx.left
+    for needing, (tensor, version) in zip(link.needs, left):
+        if tensor._version != version and (needing is None or not uses.isdisjoint(needing)):
+            raise RuntimeError(_WHICH.format(tensor.type(), [*tensor.shape], tensor._version, version))
     if not torch_private.keeps_history():
         ctx.freed = freed = freed | uses
-        everything = {number for numbers in link.uses.values() for number in numbers}
-        if freed == everything:
-            vars(ctx).pop("left", None)
-        else:
-            ctx.left = left
+        if freed == {number for numbers in link.uses.values() for number in numbers}:
+            del ctx.left
     return [tensor for tensor, _ in left]
 
 
