@@ -41,6 +41,10 @@ class Kept:
         last, nodes = self._last, self._nodes
         return any(last[i] is not last[j] and last[i] in nodes[j] for i, j in itertools.permutations(last, 2))
 
+    def holds(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor itself is kept, so that a pass finds what its ``data`` was set to meanwhile."""
+        return any(kept is tensor for node in self._all for kept in _tensors_of(node))
+
     def is_any(self) -> bool:
         """Whether anything is kept, so that there may be no second pass."""
         return any(next(_tensors_of(node), None) is not None for node in self._all)

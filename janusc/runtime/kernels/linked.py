@@ -41,7 +41,7 @@ class Link:
     ``strides``. ``checked``: what eager mode keeps as well, so that it may not be changed. ``uses``: see ``Kept.uses``;
     ``needs``: which of them need each of the ``kept`` and ``checked``, None where that is not known. ``is_freed``:
     whether a pass frees anything. ``has_demands``: whether one more result of the second one says that all contents are
-    as its operations demand.
+    as its operations demand. ``held``: the inputs that eager mode keeps themselves, and not as views of their memory.
     Inputs and outputs are numbered without those that are no tensors.
     """
 
@@ -55,6 +55,7 @@ class Link:
     has_demands: bool = False
     strides: tuple[tuple[int, ...], ...] = ()
     needs: tuple[tuple[int, ...] | None, ...] = ()
+    held: tuple[int, ...] = ()
 
     def dump(self) -> tuple[Any, ...]:
         """As a literal, of which ``load`` makes an equal one."""
@@ -62,7 +63,7 @@ class Link:
             (t.output, t.size, t.stride, dtype_name(t.dtype), t.name, str(t.device)) for t in self.tangents
         )
         kept = self.kept, self.checked, dict(self.uses or {}), self.is_freed
-        return tangents, self.leaves, self.gradients, *kept, self.has_demands, self.strides, self.needs
+        return tangents, self.leaves, self.gradients, *kept, self.has_demands, self.strides, self.needs, self.held
 
     @staticmethod
     def load(dumped: tuple[Any, ...]) -> Link:
@@ -89,6 +90,7 @@ def follow(
     if kept.is_chained():
         raise Unfit("an output is part of the history of another")
     storages, reaching, uses, kept_any = kept.needing(), kept.reaching(), kept.uses(), kept.is_any()
+    held = tuple(i for i, x in enumerate(inputs) if kept.holds(x))
     found = torch.autograd.grad(list(followed.values()), [inputs[i] for i in reaching], tangents)
     gradients = _apart(found, [*inputs, *outputs, *tangents])
     checked = [(INPUT, i) for i, x in enumerate(inputs) if torch_private.storage_key(x) in storages]
@@ -98,7 +100,8 @@ def follow(
     shown = (
         Tangent(i, tuple(t.shape), t.stride(), t.dtype, _name(outputs[i]), t.device) for i, t in zip(followed, tangents)
     )
-    link = Link(tuple(shown), tuple(reaching), tuple(reaching.items()), (), tuple(checked), uses, kept_any, needs=needs)
+    link = Link(tuple(shown), tuple(reaching), tuple(reaching.items()), (), tuple(checked), uses, kept_any)
+    link = replace(link, needs=needs, held=held)
     return link, tangents, gradients
 
 

@@ -39,6 +39,8 @@ class LinkedKernel(Kernel):
         "_begun",
         "_blanks",
         "_followed",
+        "_held",
+        "_layouts",
         "_loose",
         "_partly",
         "_pick_followed",
@@ -48,6 +50,7 @@ class LinkedKernel(Kernel):
         "_pick_tensors",
         "_renamed",
         "_sources",
+        "_unheld",
         "_views",
         "link",
         "passes",
@@ -79,6 +82,11 @@ class LinkedKernel(Kernel):
         behind = self._first + len(facts.written)
         places = {OUTPUT: len(inputs.positions), EXTRA: len(inputs.positions) + behind}
         self._pick_saved = picker([places.get(kind, 0) + number for kind, number in self._sources])
+        inputs_kept = [(place, number) for place, (kind, number) in enumerate(self.link.kept) if kind == INPUT]
+        self._held = [place for place, number in inputs_kept if number in self.link.held]
+        self._layouts: list[Any] = []
+        """Of those held, whose ``data`` may be another tensor by the time of a pass."""
+        self._unheld = [place for place, number in inputs_kept if number not in self.link.held]
         self._pick_tensors, self._pick_loose = picker(inputs.positions), picker(self._loose)
         self._pick_leaves = picker(self.link.leaves)
         count = len(self.link.tangents)
@@ -126,13 +134,12 @@ class LinkedKernel(Kernel):
         for index in self._views:
             results[index] = results[index].data
         tensors = self._pick_tensors(inputs)
-        boxed = (
-            self,
-            self._pick_followed(results),
-            self._pick_saved([*tensors, *results]),
-            self._pick_loose(tensors),
-            before,
-        )
+        saved = self._pick_saved([*tensors, *results])
+        if not self._layouts:
+            self._layouts = [_layout(saved[place]) for place in self._held]
+        # what eager mode keeps as a view stays where it is when ``data`` is set to another tensor
+        saved = [*saved, *[saved[place].detach() for place in self._unheld]]
+        boxed = self, self._pick_followed(results), saved, self._pick_loose(tensors), before
         made = self._begun(boxed, *self._pick_leaves(tensors))
         del results[self._first :]
         if len(self._followed) == 1:
@@ -156,7 +163,11 @@ class LinkedKernel(Kernel):
         given: list[Any] = list(map(_laid_out, tangents, link.tangents))
         if any(tangent is None for tangent in given):
             return None
-        kept = saved[: len(link.kept)]
+        kept = [*saved[: len(link.kept)]]
+        for place, tensor in zip(self._unheld, saved[len(self._sources) :]):
+            kept[place] = tensor
+        if self._layouts != [_layout(kept[place]) for place in self._held]:
+            return None
         if not self._blanks:
             self._blanks = [(x.shape, x.stride(), x.dtype, x.device) for x in kept]
         found = list(self._backward([*kept, *given]))
@@ -200,6 +211,10 @@ def kernel_of(
         return Kernel(inputs, bare, methods, facts, without_autocast(compiled[0], sample.around), sample.around)
     replayed = Replay(block, sample, [known.output for known in facts.link.tangents])
     return LinkedKernel(inputs, bare, methods, facts, compiled, replayed)
+
+
+def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.shape, tensor.stride()
 
 
 def _has_strides(tensor: torch.Tensor, strides: Sequence[int]) -> bool:

@@ -260,3 +260,40 @@ def in_two_passes(before):
 def test_an_input_that_not_all_outputs_need_may_be_no_result(before, used):
     """A pass from an output would use up the history of what it does not depend on."""
     assert_like_eager(pair, in_two_passes(before), used=used, one=(3, 4), other=(3, 4), v=(4, 4), w=(4, 4))
+
+
+# ---- data that is set to another tensor
+
+
+def of_views(x, v, w):
+    return functional.linear(functional.linear(x, v).tanh(), w).tanh()
+
+
+def of_tensors_themselves(x, v, w):
+    return ((x * v).tanh() * w).tanh()
+
+
+def set_between(name, *size):
+    def act(f, given):
+        made, before = f(**given), given[name].data
+        given[name].data = torch.full(size, 0.5)
+        try:
+            made.square().sum().backward()
+        finally:
+            given[name].data = before
+
+    return act
+
+
+@pytest.mark.parametrize("name", ["x", "v", "w"])
+@pytest.mark.parametrize("f", [of_views, of_tensors_themselves])
+def test_a_pass_finds_what_data_was_set_to_where_eager_keeps_the_tensor_itself(f, name):
+    assert_like_eager(f, set_between(name, 4, 4), x=(4, 4), v=(4, 4), w=(4, 4))
+
+
+@pytest.mark.parametrize("name", ["v", "w"])
+def test_a_pass_reads_no_memory_that_is_not_there_where_data_has_another_size(name):
+    act = set_between(name, 1, 2)
+    for f in (of_tensors_themselves, warmed(of_tensors_themselves, x=(4, 4), v=(4, 4), w=(4, 4))):
+        with pytest.raises(RuntimeError):
+            act(f, tensors(x=(4, 4), v=(4, 4), w=(4, 4)))
