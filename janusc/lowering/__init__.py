@@ -35,6 +35,7 @@ Files in reading order:
     truth           which way a test goes: certain, assumed under an assert, or neither
     cond            both ways of a branch in the graph, and what the two sides leave joined
     branch          if, conditional expressions, and, or, assert
+    conditional_step  the step of an optimizer under a condition
     iterate         what a loop or a star runs over
     profiled        kinds that only the profile knows
     loop_node       a loop kept as a loop: what its body changes is carried
@@ -56,6 +57,7 @@ Files in reading order:
     routine         functions that call themselves: defined once, invoked by name
     lower_call      calls: what is inlined, what is one op, what is opaque
     lower_builtin   builtin functions and classes
+    lower_layer     layers of torch: converted, or called as they are
     lower_random    Python's own generator
     order           sorting, and choosing by a key
     introspection   isinstance, type, callable, getattr and hasattr

@@ -42,6 +42,7 @@ class Sym:
     element: Any = None  # for containers: an abstract value like those inside
     maybe_unbound: bool = False
     plain: bool = False  # a tensor or immutable host value, of whatever type: its operators run no user code
+    number: bool = False  # and an int or a float
 
     @property
     def is_tensor(self) -> bool:
@@ -156,6 +157,7 @@ class Frame:
     parsed: Any  # ParsedFunction of the code whose sites are used
     function: Any  # Live for a real function; FunctionV for a local one
     is_library: bool  # names read here are taken as fixed
+    called_at: str = ""  # of library code: by which calls it was reached, which it may do different things for
     locals: frozenset[str] = frozenset()
     global_names: frozenset[str] = frozenset()
     nonlocal_names: frozenset[str] = frozenset()

@@ -18,7 +18,7 @@ _EARLY_OPS = frozenset(op.name for op in (ops.OPERATOR, ops.BUILTIN))
 _NEVER_RAISE = frozenset(
     {"add", "sub", "mul", "lt", "le", "eq", "ne", "gt", "ge", "not_", "is_", "is_not", "len", "bool"}
 )
-METADATA = frozenset({"shape", "dtype", "ndim", "device", "layout", "is_cuda", "itemsize", "is_sparse"})
+METADATA = frozenset({"shape", "dtype", "ndim", "device", "layout", "is_cuda", "itemsize", "is_sparse", "is_nested"})
 
 
 def is_short_lived(obj: Any) -> bool:

@@ -13,7 +13,7 @@ from janusc.types import Constant, HostType, TensorType, TupleType, Type, type_n
 COMMIT_WRITES = frozenset({"write.attr", "write.item", "write.cell", "delete.attr"})
 ENDINGS = frozenset({"step", "backward.last"})
 """The last node of a body: it comes after the transaction, is not taken back, and its error is the program's."""
-METADATA = frozenset({"shape", "dtype", "device", "ndim", "layout", "itemsize", "is_cuda", "is_sparse"})
+METADATA = frozenset({"shape", "dtype", "device", "ndim", "layout", "itemsize", "is_cuda", "is_sparse", "is_nested"})
 SCALARS = frozenset("int float bool complex str bytes NoneType ellipsis torch.dtype torch.device torch.layout".split())
 IMMUTABLE = SCALARS | {"torch.Size", "torch.memory_format", "range", "slice"}
 IDENTITY_OPERATORS = frozenset({"is_", "is_not"})

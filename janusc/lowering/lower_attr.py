@@ -85,7 +85,7 @@ def symbolic_attribute(lo: Lowering, owner: Sym, name: str) -> Any:
             if name in ("requires_grad", "is_leaf"):  # a write in place may change these
                 return emit(lo, ops.READ_ATTR, name, (owner.value,), sample)
             # in a loop sizes may change from turn to turn; the number of dimensions and the dtype seldom do
-            stable = name in ("dtype", "ndim", "itemsize") or (name == "shape" and lo.loop_depth == 0)
+            stable = name in ("dtype", "ndim", "itemsize", "is_nested") or (name == "shape" and lo.loop_depth == 0)
             return emit(lo, ops.ATTRIBUTE, name, (owner.value,), sample, stable=stable, fresh=owner.fresh)
         if torch_table.is_tensor_method(name) or name in ("requires_grad_", "backward"):
             return MethodV(owner, name)

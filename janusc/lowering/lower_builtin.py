@@ -35,6 +35,7 @@ from janusc.lowering.lower_state import note_read
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import HOST_VALUES, aged, arg, emit, exact_type, is_plain, is_stable, sample_of
 from janusc.lowering.order import foremost_item, sorted_items
+from janusc.lowering.truth import guess, truth
 from janusc.ordering import PLAIN_QUERY
 from janusc.registry import Registry
 from janusc.typeinfer import callees, torch_table, transfer
@@ -114,6 +115,10 @@ def pure(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]) -
             return Known(function(*(a.value for a in args), **{k: a.value for k, a in kwargs.items()}))
         except Exception as error:
             raise lo.refuse(codes.RAISES, f"{type(error).__name__} at conversion") from None
+    if function is bool and lo.frame.is_library and args:
+        known = guess(lo, args[0])
+        if isinstance(known, Known):
+            return known
     if function is sum:
         return summed(lo, args, kwargs)
     if function in (min, max) and len(args) == 1 and kwargs:
@@ -346,8 +351,6 @@ def lower_dict(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 def _quantifier(positive: bool) -> Callable[[Lowering, list[Any], dict[str, Any]], Any]:
     def lower(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        from janusc.lowering.truth import truth
-
         items = static_items(lo, args[0])
         if items is None:
             name = "any" if positive else "all"

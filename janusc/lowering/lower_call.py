@@ -41,6 +41,7 @@ from janusc.lowering.iterate import static_items
 from janusc.lowering.kinds import ChoiceV, PickV, choose
 from janusc.lowering.lower_attr import get_attribute, not_overridden
 from janusc.lowering.lower_expr import closure, display_items, static_dict
+from janusc.lowering.lower_layer import call_layer
 from janusc.lowering.lower_optimizer import call_optimizer
 from janusc.lowering.lower_state import check_once, module_entry, raw_attr, read, refuse_iterator
 from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
@@ -337,6 +338,7 @@ def activate(
     check_depth(lo, frame)
     bound = bind_arguments(lo, frame, parameters, defaults, args, kwargs)
     frame.caller, frame.depth = lo.frame, lo.frame.depth + 1
+    frame.called_at = f"{lo.frame.called_at}<{parse.place(lo.node)}" if frame.is_library and lo.node is not None else ""
     frame.first = bound[0][1] if bound else None
     outer, lo.frame = lo.frame, frame
     try:
@@ -445,19 +447,15 @@ def call_module(lo: Lowering, module: Live, args: list[Any], kwargs: dict[str, A
         )
     guard_hooks(lo, module)
     if callees.is_opaque_module(cls):
-        from janusc.lowering.lower_torch import call_opaque_module
+        return call_layer(lo, module, args, kwargs, lambda: call_forward(lo, module, args, kwargs))
+    return call_forward(lo, module, args, kwargs)
 
-        return call_opaque_module(lo, module, args, kwargs)
-    if "forward" in sample.__dict__:
-        return call_bound_forward(lo, module, args, kwargs)
-    forward = class_lookup(cls, "forward")
-    if not isinstance(forward, pytypes.FunctionType):
+
+def call_forward(lo: Lowering, module: Live, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The forward of a module, on its class or in its place."""
+    cls, is_own = type(module.sample), "forward" in module.sample.__dict__  # as ``janus.compile(instance)`` sets it
+    if not is_own and not isinstance(class_lookup(cls, "forward"), pytypes.FunctionType):
         raise lo.refuse_call(codes.OPAQUE_CALL, f"{cls.__qualname__}.forward is no plain method")
-    return call(lo, get_attribute(lo, module, "forward"), args, kwargs)
-
-
-def call_bound_forward(lo: Lowering, module: Live, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """An instance whose forward was replaced, as ``janus.compile(instance)`` does."""
     return call(lo, get_attribute(lo, module, "forward"), args, kwargs)
 
 

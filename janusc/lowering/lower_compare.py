@@ -11,7 +11,7 @@ from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, DictV, Known, ListV, Live, Sym, TupleV
 from janusc.lowering.classes import is_named_tuple
 from janusc.lowering.examples import note_identity
-from janusc.lowering.ir import Tup
+from janusc.lowering.ir import Node, Op, Tup
 from janusc.lowering.keys import ask
 from janusc.lowering.lower_operator import computed, fold, is_container, is_untyped
 from janusc.lowering.lower_state import check_once, raw_attr
@@ -20,12 +20,20 @@ from janusc.lowering.members import compare_members
 from janusc.lowering.membership import membership
 from janusc.lowering.operands import HOST_VALUES, arg, check_bound, emit, exact_type
 from janusc.ordering import PLAIN_QUERY
+from janusc.types import TensorType
 
 COMPARE: dict[type, str] = {
     gast.Eq: "eq", gast.NotEq: "ne", gast.Lt: "lt", gast.LtE: "le", gast.Gt: "gt", gast.GtE: "ge", gast.Is: "is_",
     gast.IsNot: "is_not", gast.In: "contains", gast.NotIn: "not_contains",
 }  # fmt: skip
 _DUNDER = {"eq": "__eq__", "ne": "__ne__", "lt": "__lt__", "le": "__le__", "gt": "__gt__", "ge": "__ge__"}
+
+_MAKERS: dict[Op, frozenset[str]] = {
+    ops.OPERATOR: frozenset("add sub mul truediv matmul neg pow".split()),
+    ops.METHOD: frozenset("transpose permute view unsqueeze detach clone".split()),
+    ops.TORCH: frozenset(f"torch.nn.functional.{name}" for name in ("linear", "embedding", "layer_norm")),
+}
+"""What makes a new tensor, of other tensors or as a view of one, whatever it is given."""
 
 
 @expression(gast.Compare)
@@ -51,7 +59,10 @@ def compare(lo: Lowering, name: str, left: Any, right: Any) -> Any:
         if same is not None:
             return Known(same if name == "is_" else not same)
         check = [arg(lo, v) for v in (left, right)]
-        return note_identity(lo, emit(lo, ops.OPERATOR, name, tuple(check), False), name, left, right)
+        # no profile says how it went in code of torch's: two tensors are seldom one
+        known = lo.frame.is_library and all(isinstance(v, Sym) and v.is_tensor for v in (left, right))
+        result = emit(lo, ops.OPERATOR, name, tuple(check), name == "is_not" and known, stable=known)
+        return note_identity(lo, result, name, left, right)
     if isinstance(left, Known) and isinstance(right, Known) and name not in ("contains", "not_contains"):
         return fold(lo, name, left.value, right.value)
     if name in ("contains", "not_contains"):
@@ -93,7 +104,26 @@ def identical(lo: Lowering, left: Any, right: Any) -> bool | None:
             return isinstance(b, Sym) and b.pytype is type(None)
     if isinstance(left, (ListV, DictV, TupleV)) or isinstance(right, (ListV, DictV, TupleV)):
         return left is right
-    return True if left is right else None
+    if left is right:
+        return True
+    return False if _are_two_tensors(lo, left, right) else None
+
+
+def _are_two_tensors(lo: Lowering, left: Any, right: Any) -> bool:
+    """Whether two tensors are two objects for certain: the later one was made by what always makes one."""
+    if not all(isinstance(v, Sym) and v.is_tensor and not v.maybe_unbound for v in (left, right)):
+        return False
+    if left.value is right.value:
+        return False
+    later = max(left.value, right.value, key=lambda v: v.id)
+    makers = (node for region in lo.builder.regions for node in region.nodes if later in node.outputs)
+    return any(_makes(node) for node in makers)
+
+
+def _makes(node: Node) -> bool:
+    """Whether a node always makes a new tensor: an item of a tensor is one, of a tuple it is not."""
+    of_tensor = node.target == "getitem" and isinstance(getattr(node.args[0], "type", None), TensorType)
+    return node.target in _MAKERS.get(node.op, ()) or (node.op is ops.OPERATOR and of_tensor)
 
 
 def user_comparison(lo: Lowering, name: str, left: Live, right: Any) -> Any:

@@ -19,7 +19,7 @@ from janusc.lowering.lower_container import container_method
 from janusc.lowering.lower_expr import literal_key
 from janusc.lowering.lower_operator import compares_plainly, get_item, is_mutated, refuse_deciding_keys
 from janusc.lowering.lower_state import note_read
-from janusc.lowering.lower_torch import flag_truth, node, profiled_sample, protect_all, sample_call
+from janusc.lowering.lower_torch import flag_truth, node, profiled_sample, protect_all, sample_call, settle_kind
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.mutation import change
 from janusc.lowering.operands import HOST_VALUES, arg, emit, escape, is_plain, is_stable, sample_of, sym, typed_item
@@ -86,6 +86,7 @@ def tensor_method(lo: Lowering, owner: Sym, name: str, args: list[Any], kwargs: 
     if name == "dim" and not args:
         return emit(lo, ops.ATTRIBUTE, "ndim", (owner.value,), owner.sample.ndim, stable=True)
     method = getattr(torch.Tensor, name)
+    operands, kwargs = settle_kind(lo, method, operands, kwargs)
     written = torch_table.written_arguments(method, name, tuple(operands), kwargs, lambda flag: flag_truth(lo, flag))
     sample = sample_call(lo, lambda *a, **k: getattr(a[0], name)(*a[1:], **k), name, operands, kwargs)
     if sample is UNKNOWN:

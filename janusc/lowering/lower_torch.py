@@ -11,13 +11,16 @@ from janusc.lowering.abstract import UNKNOWN, Known, Live, Sym
 from janusc.lowering.ir import Arg, Op
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.mutation import protect, tensors_in
-from janusc.lowering.operands import arg, emit, is_stable, sample_of, sample_type, sym
+from janusc.lowering.operands import arg, is_stable, sample_of, sample_type, sym
 from janusc.lowering.store import parts
 from janusc.typeinfer import torch_table, transfer
 from janusc.types import HostType, TensorType, TupleType, Type
 
 # these copy what they join
 _JOINING = frozenset({"stack", "cat", "concat", "concatenate", "hstack", "vstack", "dstack", "tensor"})
+
+# these tell about the dtype of a tensor, which seldom varies
+_BY_DTYPE = frozenset({"is_floating_point", "is_complex"})
 
 # the same computation without the Python function around it, for plain tensors
 _DIRECT: dict[Any, Any] = {
@@ -64,6 +67,7 @@ def call_torch(lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, A
         raise lo.refuse_call(codes.IN_PLACE, f"{name} with max_norm normalises its weights in place")
     if function is torch.tensor and any(tensors_in(a) for a in args):
         raise lo.refuse_call(codes.OPAQUE_CALL, "torch.tensor of tensors")
+    args, kwargs = settle_kind(lo, function, args, kwargs)
     written = torch_table.written_arguments(function, name, tuple(args), kwargs, lambda flag: flag_truth(lo, flag))
     direct = None if written else direct_call(function, args, kwargs)
     if direct is not None:
@@ -94,15 +98,28 @@ def protect_all(lo: Lowering, written: list[Any], operands: list[Any]) -> None:
         protect(lo, target, others)
 
 
+def settle_kind(
+    lo: Lowering, function: Any, args: list[Any], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments, those fixed that decide what kind of result there is: facts that the graph rests on."""
+
+    def fixed(value: Any) -> Any:
+        return Known(flag_truth(lo, value)) if isinstance(value, Sym) and value.pytype is bool else value
+
+    decides = torch_table.decides_kind
+    given = [fixed(value) if decides(function, place) else value for place, value in enumerate(args)]
+    return given, {name: fixed(value) if decides(function, name) else value for name, value in kwargs.items()}
+
+
 def flag_truth(lo: Lowering, flag: Any) -> bool:
-    """Whether an ``inplace`` argument is true: a fact that the graph rests on."""
+    """Whether a flag is true: a fact that the graph rests on."""
     from janusc.lowering.truth import concretise
 
     if isinstance(flag, Sym):
         flag = concretise(lo, flag)
     if isinstance(flag, Known):
         return bool(flag.value)
-    raise lo.refuse_call(codes.IN_PLACE, "an inplace flag that varies")
+    raise lo.refuse_call(codes.IN_PLACE, "a flag that varies decides what is written, or what there is to return")
 
 
 def _check_arguments(lo: Lowering, name: str, args: list[Any], kwargs: dict[str, Any]) -> None:
@@ -163,7 +180,7 @@ def node(
         return Sym(value, written[0].sample, fresh=written[0].fresh, pytype=torch.Tensor)
     if sample is UNKNOWN and not isinstance(sample, torch.Tensor):
         return sym(value, UNKNOWN)
-    stable = is_stable(*args, *kwargs.values()) and not _has_tensor(sample)
+    stable = name in _BY_DTYPE or is_stable(*args, *kwargs.values()) and not _has_tensor(sample)
     fresh = is_fresh(name, sample, tensors) and (
         name in _JOINING or not any(map(_holds_unseen, [*args, *kwargs.values()]))
     )
@@ -192,34 +209,3 @@ def is_fresh(name: str, sample: Any, tensors: list[Sym]) -> bool:
     if any(not isinstance(i, torch.Tensor) for i in inputs):
         return False
     return all(isinstance(r, torch.Tensor) and not transfer.shares_storage(r, inputs) for r in results)
-
-
-def call_opaque_module(lo: Lowering, module: Live, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """A library layer that is one op: called through its own ``__call__``, its children without hooks."""
-    from janusc import torch_private
-
-    if any(torch_private.has_hooks(m) for m in module.sample.modules()):
-        raise lo.refuse_call(codes.HOOKS, f"{type(module.sample).__qualname__} has hooks inside")
-    sample = UNKNOWN
-    try:
-        sample = sample_module(lo, module.sample, args, kwargs)
-    except transfer.NoSample:
-        sample = profiled_sample(lo)
-    arguments = (module.value, *(arg(lo, a) for a in args))
-    named = tuple((k, arg(lo, v)) for k, v in kwargs.items())
-    return emit(lo, ops.MODULE_CALL, type(module.sample).__name__, arguments, sample, kwargs=named)
-
-
-def sample_module(lo: Lowering, module: torch.nn.Module, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Run the layer on stand-ins for its parameters and buffers; the layer itself is not touched."""
-    tensors = {k: transfer.stand_in(v) for k, v in [*module.named_parameters(), *module.named_buffers()]}
-    samples = tuple(sample_of(a) for a in args)
-    named = {k: sample_of(v) for k, v in kwargs.items()}
-
-    def run(*a: Any, **k: Any) -> Any:
-        return torch.func.functional_call(module, tensors, a, k)
-
-    drops = any(getattr(m, "dropout", 0) or isinstance(m, torch.nn.Dropout) for m in module.modules())
-    if isinstance(module, torch.nn.RNNBase) or (module.training and drops):
-        raise transfer.NoSample("flat weights, or random numbers")
-    return transfer.apply(run, samples, named, lo.grad)

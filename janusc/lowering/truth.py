@@ -7,19 +7,19 @@ from typing import Any
 import gast
 import torch
 
-from janusc.lowering import codes, examples
+from janusc.lowering import codes, examples, ops
 from janusc.lowering.abstract import UNKNOWN, BoundV, DictV, FunctionV, Known, ListV, Live, PartsV, Sym, TupleV
 from janusc.lowering.classes import MODULE_CONTAINERS, check_lacks
 from janusc.lowering.containers import is_truthful
 from janusc.lowering.inert import is_inert
-from janusc.lowering.ir import Const
+from janusc.lowering.ir import Const, Value
 from janusc.lowering.lowering import Lowering
 from janusc.lowering.operands import SCALARS, check_bound
 
 
 def test_site(lo: Lowering, node: Any) -> str:
-    """The site of a test, as the instrumented function records it."""
-    return lo.site(node, f"{type(node).__name__}Test")
+    """The site of a test, as the instrumented function records it; of torch's code there is one for each call."""
+    return lo.site(node, f"{lo.frame.called_at}{type(node).__name__}Test")
 
 
 def truth(lo: Lowering, value: Any) -> bool | Any:
@@ -91,7 +91,8 @@ def check_raise(lo: Lowering, predicate: Sym, statement: Any) -> bool | None:
     site, direction = lo.site(statement, "Raise"), not _raises(statement.body)
     if lo.profile.is_refuted(f"{site}:caught"):
         return None
-    lo.check("true" if direction else "false", (predicate.value,), site, lo.span())
+    kind, value = _asked(lo, predicate.value, direction)
+    lo.check(kind, (value,), site, lo.span())
     return direction
 
 
@@ -105,10 +106,28 @@ def _raises(block: Any) -> bool:
 
 
 def assume(lo: Lowering, predicate: Sym, direction: bool, site: str) -> None:
-    lo.assume("true" if direction else "false", (predicate.value,), site, lo.span())
+    kind, value = _asked(lo, predicate.value, direction)
+    lo.assume(kind, (value,), site, lo.span())
     going = examples.outcomes(lo, predicate)
     if direction in going.values() and not lo.routines:  # from here on, in this region
         lo.worlds.active = frozenset(w for w in lo.worlds.active if going.get(w, direction) is direction)
+
+
+def _asked(lo: Lowering, value: Value, direction: bool) -> tuple[str, Value]:
+    """The assert that a value has this truth: of the tensor itself that was asked for it just before, or for ``not``.
+
+    A tensor's truth is nothing that a kernel could compute with, but it can say whether it is the expected one.
+    """
+    nodes = lo.builder.regions[-1].nodes
+    for node in reversed(nodes[-2:]):
+        if node.outputs != (value,) or len(node.args) != 1 or not isinstance(node.args[0], Value):
+            break
+        if node.op is ops.OPERATOR and node.target == "not_":
+            direction = not direction
+        elif not (node.op is ops.BUILTIN and node.target == "bool"):
+            break
+        value = node.args[0]
+    return "true" if direction else "false", value
 
 
 def concretise(lo: Lowering, value: Sym) -> Any:
@@ -121,3 +140,18 @@ def concretise(lo: Lowering, value: Sym) -> Any:
     kind = "is" if isinstance(value.sample, bool) else "equals"
     lo.assume(kind, (value.value, Const(value.sample)), site, lo.span())
     return Known(value.sample)
+
+
+def guess(lo: Lowering, value: Any) -> Any:
+    """The truth of a tensor in code of torch's, of which there is no profile: true until that was refuted, then false.
+
+    The value itself where both were, or where torch is to warn.
+    """
+    if not isinstance(value, Sym) or not value.is_tensor or value.sample is UNKNOWN or value.sample.requires_grad:
+        return value
+    for direction in (True, False):
+        site = lo.site(lo.node, str(direction))
+        if not lo.profile.is_refuted(site):
+            assume(lo, value, direction, site)
+            return Known(direction)
+    return value

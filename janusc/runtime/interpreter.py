@@ -221,6 +221,10 @@ class Machine:
         assert isinstance(arg, Slc)
         return slice(*(self.value(bound, env) for bound in (arg.lower, arg.upper, arg.step)))
 
+    def holds(self, target: str, args: Sequence[Any]) -> bool:
+        """Whether an assert of this target is true of its arguments."""
+        return ASSERTIONS[target](*args)
+
     def args(self, node: Node, env: dict[Value, Any]) -> list[Any]:
         """What the positional arguments stand for."""
         return [self.value(arg, env) for arg in node.args]
@@ -369,7 +373,9 @@ def _clip(machine: Machine, node: Node, env: dict[Value, Any]) -> Any:
 
 @meaning("step", "backward.last")
 def _ending(machine: Machine, node: Node, env: dict[Value, Any]) -> None:
-    machine.endings.append((gradients.ENDINGS[node.op.name], machine.args(node, env), machine.kwargs(node, env)))
+    subject, *condition = machine.args(node, env)
+    if all(condition):
+        machine.endings.append((gradients.ENDINGS[node.op.name], [subject], machine.kwargs(node, env)))
 
 
 @meaning("print")
@@ -428,7 +434,7 @@ def _assert(machine: Machine, node: Node, env: dict[Value, Any]) -> None:
     args = machine.args(node, env)
     if node.target == "unsaved":
         args = [transaction.is_saved(machine.undo, *args)]
-    if machine.abort() or not ASSERTIONS[node.target](*args):
+    if machine.abort() or not machine.holds(node.target, args):
         raise Deopt(machine.kwargs(node, env).get("site"))
 
 

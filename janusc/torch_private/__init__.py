@@ -104,6 +104,14 @@ def is_native(name: str) -> bool:
     return function is not None and getattr(torch, name, None) is function
 
 
+MASKS: tuple[Any, ...] = tuple(
+    getattr(torch.nn.functional, name)
+    for name in ("_canonical_mask", "_none_or_dtype")
+    if hasattr(torch.nn.functional, name)
+)
+"""What layers with attention do with their masks before all else: plain functions of Python."""
+
+
 _transforms: Callable[[], Any] | None = getattr(getattr(_C, "_functorch", None), "peek_interpreter_stack", None)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch.optim import lr_scheduler
 
+from janusc import torch_private
 from janusc.typeinfer import torch_table
 from janusc.typeinfer.torch_table import is_torch_code
 
@@ -61,7 +62,8 @@ def is_inlined(function: types.FunctionType) -> bool:
     if is_own_code(code):
         return os.sep + "demo" + os.sep in code.co_filename
     if is_torch_code(code):
-        return is_under_manager(code) or function is _SCALE or (function.__module__ or "").startswith(_INLINED)
+        known = function is _SCALE or any(function is f for f in torch_private.MASKS)
+        return known or is_under_manager(code) or (function.__module__ or "").startswith(_INLINED)
     return not is_library_code(code)
 
 

@@ -41,6 +41,9 @@ _UNDESCRIBED = frozenset(
     "binomial lobpcg gru lstm rnn_relu rnn_tanh miopen_rnn".split()
 )
 
+# flags that add to what is returned
+_KIND_FLAGS = frozenset("return_indices return_inverse return_counts need_weights".split())
+
 # statistics written by position: (index of the argument, keyword) where the function updates it in place
 _STATISTICS = {
     F.batch_norm: ((1, "running_mean"), (2, "running_var")),
@@ -56,7 +59,8 @@ HOST_METHODS = frozenset(
     "set_data unsafe_set_data".split()
 )
 ATTRIBUTES = frozenset(
-    "shape dtype ndim device layout T mT H mH real imag is_cuda itemsize requires_grad is_leaf is_sparse".split()
+    "shape dtype ndim device layout T mT H mH real imag is_cuda itemsize requires_grad is_leaf is_sparse "
+    "is_nested".split()
 )
 
 # may return (a view of) an argument, depending on sizes, strides or values
@@ -76,15 +80,20 @@ _TAKES_SIZES = frozenset(
     "view reshape permute expand repeat tile flip roll broadcast_to sum mean amax amin var std squeeze".split()
 )
 
-# parameters of library modules whose forward is one known op: no effects beside the generator
-OPAQUE_MODULES: tuple[type, ...] = (
-    torch.nn.RNNBase,
+# layers with a fast path for inference; what they call on the other one is converted, or is one op
+ATTENTION: tuple[type, ...] = (
     torch.nn.MultiheadAttention,
     torch.nn.TransformerEncoderLayer,
     torch.nn.TransformerDecoderLayer,
     torch.nn.TransformerEncoder,
     torch.nn.TransformerDecoder,
     torch.nn.Transformer,
+)
+
+# parameters of library modules whose forward is one known op: no effects beside the generator
+OPAQUE_MODULES: tuple[type, ...] = (
+    torch.nn.RNNBase,
+    *ATTENTION,
     torch.nn.CTCLoss,
     torch.nn.AdaptiveLogSoftmaxWithLoss,
 )
@@ -114,7 +123,7 @@ def is_torch_code(code: types.CodeType) -> bool:
     return code.co_filename.startswith(_TORCH_ROOT)
 
 
-def _is_torchs_own(function: Any) -> bool:
+def is_torchs_own(function: Any) -> bool:
     """Whether this is torch's, and not what a program has put in its place: that may do anything."""
     if isinstance(function, types.FunctionType):
         return is_torch_code(function.__code__)
@@ -137,7 +146,7 @@ def _tables() -> tuple[dict[int, str], dict[int, Any]]:
             random_factory = prefix == "torch" and name in _RANDOM
             if prefix == "torch" and name in _UNDESCRIBED:
                 continue
-            if name.startswith("_") or not callable(f) or not _is_torchs_own(f):
+            if name.startswith("_") or not callable(f) or not is_torchs_own(f):
                 continue
             if (id(f) in allowed or random_factory) and id(f) not in names:
                 names[id(f)], kept[id(f)] = f"{prefix}.{name}", f
@@ -148,9 +157,9 @@ def _tables() -> tuple[dict[int, str], dict[int, Any]]:
         "adaptive_avg_pool2d",
     ):  # builtins that F re-exports under its own name
         f = getattr(F, loss, None)
-        if f is not None and id(f) not in names and _is_torchs_own(f):
+        if f is not None and id(f) not in names and is_torchs_own(f):
             names[id(f)], kept[id(f)] = f"torch.nn.functional.{loss}", f
-    if _is_torchs_own(torch.autograd.grad):
+    if is_torchs_own(torch.autograd.grad):
         names[id(torch.autograd.grad)], kept[id(torch.autograd.grad)] = "torch.autograd.grad", torch.autograd.grad
     return names, kept
 
@@ -190,6 +199,22 @@ def _flag_index(function: Any) -> int | None:
     return names.index("inplace") if "inplace" in names else None
 
 
+@functools.cache
+def decides_kind(function: Any, parameter: str | int) -> bool:
+    """Whether a parameter, by its name or place, is a flag that says what kind of result a function has.
+
+    By its place alone where a Python function hands on what it gets.
+    """
+    if isinstance(parameter, str):
+        return parameter in _KIND_FLAGS
+    if not isinstance(function, types.FunctionType):
+        return False
+    parameters = list(inspect.signature(function, follow_wrapped=False).parameters.values())
+    if parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
+        return True
+    return parameter < len(parameters) and parameters[parameter].name in _KIND_FLAGS
+
+
 def written_arguments(
     function: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], truth: Callable[[Any], bool]
 ) -> list[Any]:
@@ -226,4 +251,4 @@ def is_tensor_method(name: str) -> bool:
     if name in HOST_METHODS or name.startswith("__") or not hasattr(torch.Tensor, name):
         return False
     attribute = getattr(torch.Tensor, name)
-    return callable(attribute) and not isinstance(attribute, property) and _is_torchs_own(attribute)
+    return callable(attribute) and not isinstance(attribute, property) and is_torchs_own(attribute)

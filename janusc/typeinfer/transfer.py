@@ -8,11 +8,13 @@ it without an assert.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
 from janusc.interrupts import is_interrupt
 
@@ -128,6 +130,13 @@ def _of_moments(mean: Any, std: Any = 1.0, size: Any = None, **kwargs: Any) -> t
     return mean + std if size is None else torch.zeros(size, **kwargs)
 
 
+def _attended(*args: Any, **kwargs: Any) -> Any:
+    given = _ATTENTION.bind(*args, **kwargs).arguments
+    return F.multi_head_attention_forward(**{**given, "training": False})
+
+
+_ATTENTION = inspect.signature(F.multi_head_attention_forward)
+
 _DETERMINISTIC: dict[str, Callable[..., Any]] = {
     "rand": _of_size,
     "randn": _of_size,
@@ -136,6 +145,7 @@ _DETERMINISTIC: dict[str, Callable[..., Any]] = {
     "randint": lambda *a, **k: torch.zeros(
         next(x for x in reversed(a) if isinstance(x, (tuple, list))), dtype=torch.long
     ),
+    "multi_head_attention_forward": _attended,
     "multinomial": lambda t, n, *_, **__: torch.zeros(*t.shape[:-1], n, dtype=torch.long),
 }
 for _name in (

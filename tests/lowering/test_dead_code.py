@@ -155,3 +155,11 @@ def test_a_function_keeps_its_parameters_and_loses_what_it_does_not_use():
     )
     text = print_graph(body)
     assert "define f(%0) {" in text and "region(%3: any, %4: any, %5: any):" in text and "is_" not in text
+
+
+def test_a_truth_that_an_assert_asks_for_again_goes():
+    kept = "assert true(%4, site='a')"
+    lines = f"%4: tensor = method all(%0)\n        %5: bool = operator not_(%4)\n        {kept}\n        return (%3)"
+    body = print_graph(in_body(dead_code, lines))
+    assert "assert true" in body and "not_" not in body
+    assert "not_" in print_graph(in_body(dead_code, lines.replace(kept, "assert true(%3, site='a')")))

@@ -29,7 +29,7 @@ After::
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import replace
 from typing import TypeVar
 
@@ -60,9 +60,11 @@ def _is_droppable_in_guards(node: Node) -> bool:
 def _sweep(graph: Graph, fuel: Fuel, droppable: Callable[[Node], bool]) -> Graph:
     """One backward walk; a node with regions is trimmed as a whole, for one unit of fuel."""
     used = set(values_of(graph.outputs))
+    asked = {n.args[0] for n in graph.nodes if n.op.name == "assert" and n.target in ("true", "false")}
     kept: list[Node] = []
     for node in reversed(graph.nodes):
-        if not any(v in used for v in node.outputs) and droppable(node) and fuel.spend():
+        idle = not any(v in used for v in node.outputs) and (droppable(node) or _is_asked_again(node, asked))
+        if idle and fuel.spend():
             continue
         if node.regions:
             trimmed = trim(node, used)
@@ -71,6 +73,12 @@ def _sweep(graph: Graph, fuel: Fuel, droppable: Callable[[Node], bool]) -> Graph
         used.update(node.inputs)
         kept.append(node)
     return keep_if_same(graph, replace(graph, nodes=tuple(reversed(kept))))
+
+
+def _is_asked_again(node: Node, asked: Set[Arg]) -> bool:
+    """Whether all that a node may do is to find no truth in what an assert asks for its truth."""
+    is_truth = (node.op.name, node.target) in (("operator", "not_"), ("builtin", "bool"))
+    return is_truth and len(node.args) == 1 and node.args[0] in asked
 
 
 def trim(node: Node, used: set[Value]) -> Node:

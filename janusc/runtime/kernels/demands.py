@@ -1,4 +1,4 @@
-"""What operations of torch's demand of the contents of tensors, where their decompositions don't ask.
+"""What operations of torch's demand of the contents of tensors, where their decompositions don't ask; and asserts.
 
 A kernel says by one more result whether all was as demanded; where it was not, the operations are done, and complain.
 """
@@ -102,6 +102,14 @@ class Demands(TorchFunctionMode):
                 found = demand(lambda place, name: args[place] if place < len(args) else named.get(name), result)
                 self._found += [] if found is None else [found]
         return result
+
+    def require(self, tensor: torch.Tensor, is_true: bool) -> None:
+        """The program goes on where a tensor has this truth; one of several elements has none."""
+        if tensor.numel() != 1:
+            raise Unfit("it asks for the truth of several elements")
+        with torch.no_grad():
+            holds = tensor.detach().reshape(()) != 0
+            self._found.append(holds if is_true else ~holds)
 
     def are_met(self) -> list[torch.Tensor]:
         """Whether all that was found is as demanded: one truth, or none where nothing was."""

@@ -199,6 +199,20 @@ def _parts_of(module: torch.fx.GraphModule, sample: Sample, facts: Facts) -> Res
     return Results(len(sample.positions), outputs, contents, met, tangents, list(results), written)
 
 
+class _Tracing(Machine):
+    """Runs a block on tensors without contents: what is asserted of these is demanded."""
+
+    def __init__(self, objects: Mapping[str, Any], demands: Demands) -> None:
+        super().__init__(objects)
+        self._demands = demands
+
+    def holds(self, target: str, args: Sequence[Any]) -> bool:
+        if target not in ("true", "false") or not isinstance(args[0], torch.Tensor):
+            return super().holds(target, args)
+        self._demands.require(args[0], target == "true")
+        return True
+
+
 def run(block: BlockGraph, sample: Sample, facts: Facts, *tensors: torch.Tensor) -> list[torch.Tensor]:
     """The block on fake tensors: its outputs, the new contents of what it writes, its gradients."""
     params = block.graph.params
@@ -214,7 +228,7 @@ def run(block: BlockGraph, sample: Sample, facts: Facts, *tensors: torch.Tensor)
         with demands, sample.surrounded():
             for position in sample.computed:
                 values[position] = values[position].view_as(values[position])
-            made = Machine(block.objects).run(replace(graph, outputs=wanted), values)
+            made = _Tracing(block.objects, demands).run(replace(graph, outputs=wanted), values)
         outputs = made[: len(block.graph.outputs)]
         found = _outputs_of(outputs, facts)
         met = demands.are_met()

@@ -3,31 +3,15 @@
 import copy
 
 import pytest
-import stepping
 import torch
 import torch.nn.functional as F
-import traced
+from stepped import STEPPED
 
 import janusc as janus
-from janusc.options import BACKENDS
 from janusc.runtime import gradients
-from janusc.runtime.backends.compiled import Kernels
 from janusc.runtime.kernels import whole
-from janusc.runtime.kernels.makers import made_here
-from janusc.runtime.kernels.site import EarlySite
-from janusc.runtime.kernels.updates import places
 
-STEPPED = "traced, and steps"
-if STEPPED not in BACKENDS:
-    BACKENDS.register(
-        STEPPED,
-        Kernels(
-            STEPPED,
-            made_here(lambda module: lambda inputs: traced.compiler(module, ())(*inputs)),
-            EarlySite,
-            places.EarlyStep,
-        ),
-    )
+pytestmark = pytest.mark.usefixtures("uncompiled")
 
 OPTIMIZERS = {
     "SGD": lambda ps: torch.optim.SGD(ps, lr=0.1),
@@ -38,24 +22,6 @@ OPTIMIZERS = {
     "Adagrad": lambda ps: torch.optim.Adagrad(ps, lr=0.01),
     "groups": lambda ps: torch.optim.SGD([{"params": ps[2:], "lr": 0.2}, {"params": ps[:2]}], lr=0.1, momentum=0.9),
 }
-
-
-@pytest.fixture(autouse=True)
-def uncompiled(monkeypatch):
-    monkeypatch.setattr(places, "request", stepping.Uncompiled)
-
-
-@pytest.fixture
-def finished(monkeypatch):
-    """The whole steps that were made."""
-    made, finish = [], whole.WholeStep.finish
-
-    def counted(self, optimizer, prepared):
-        made.append(optimizer)
-        return finish(self, optimizer, prepared)
-
-    monkeypatch.setattr(whole.WholeStep, "finish", counted)
-    return made
 
 
 class Training:
