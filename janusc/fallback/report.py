@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from janusc.diagnostics import Diagnostic
 from janusc.fallback.call import CompiledFunction
 from janusc.fallback.notes import Failure
 from janusc.fallback.policy import LOOK
@@ -215,11 +216,35 @@ def _variant(variant: Variant, made: Specialisation, home: Span | None, rests: b
             yield f"  {index}. transaction      {_extent(step, home)}"
             for line in _assumptions(step):
                 yield f"     assumes  {line}"
+            for line in _called_as_they_are(step) if made.places else ():
+                yield f"     outside  {line}"
     for name, kernels in made.places:
         for line in kernels.report():
             yield f"  {name}: {line}"
-    for note in made.notes:
-        yield from (f"  {line}" for line in str(note).splitlines())
+    yield from _notes(made.notes)
+
+
+def _called_as_they_are(step: Segment) -> Iterator[str]:
+    """The layers of torch that no kernel stands for, by the line of the user's that calls them."""
+    found: dict[Span | None, dict[str, None]] = {}
+    for node in walk(step.body):
+        if node.op.name == "module.call":
+            found.setdefault(node.span, {})[node.target] = None
+    for span, layers in found.items():
+        place = "" if span is None else f"{span}: {span.text()}\n         "
+        yield f"{place}{', '.join(layers)}: called as it is, by no kernel"
+
+
+def _notes(notes: Sequence[Diagnostic]) -> Iterator[str]:
+    """Each reason once, with all the places that it holds for."""
+    places: dict[tuple[str, str], list[Diagnostic]] = {}
+    for note in notes:
+        places.setdefault((note.code, note.message), []).append(note)
+    for first, *others in places.values():
+        yield from (f"  {line}" for line in str(first).splitlines())
+        spans = dict.fromkeys(str(note.span) for note in others if note.span != first.span)
+        if spans:
+            yield f"    the same at {', '.join(spans)}"
 
 
 def _extent(step: Segment, home: Span | None) -> str:

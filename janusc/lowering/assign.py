@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import gast
@@ -161,6 +162,7 @@ def lower_augmented(lo: Lowering, node: Any) -> None:
         raise lo.refuse(codes.SYNTAX, "augmented assignment here")
 
 
+_KEEPS_NUMBERS = frozenset({"add", "sub", "mul", "truediv", "floordiv", "mod"})
 _IN_PLACE: dict[tuple[type | None, str], str] = {
     (set, "or_"): "update",
     (set, "and_"): "intersection_update",
@@ -194,9 +196,16 @@ def augmented(lo: Lowering, name: str, held: Any, value: Any) -> Any:
         isinstance(held, Sym) and is_container(held) and held.pytype is not tuple
     ):
         raise lo.refuse(codes.OPERATOR, "augmented assignment to an object")
+    if isinstance(held, Sym) and held.number and _is_number(value):
+        result = binary(lo, name, held, value)
+        return replace(result, number=True) if isinstance(result, Sym) and name in _KEEPS_NUMBERS else result
     if isinstance(held, Sym) and held.pytype is None:
         raise lo.refuse(codes.OPERATOR, "augmented assignment to a value of no certain type")
     return binary(lo, name, held, value)
+
+
+def _is_number(value: Any) -> bool:
+    return exact_type(value) in (int, float) or (isinstance(value, Sym) and value.number)
 
 
 def extend_list(lo: Lowering, held: ListV, value: Any) -> Any:

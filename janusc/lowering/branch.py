@@ -15,6 +15,7 @@ from janusc.lowering import codes
 from janusc.lowering.abstract import UNKNOWN, Sym
 from janusc.lowering.cond import cond
 from janusc.lowering.lowering import Lowering, Unconvertible, expression, statement
+from janusc.lowering.operands import SCALARS
 from janusc.lowering.truth import assume, check_raise, decide, test_site, truth
 
 
@@ -30,6 +31,19 @@ def specialise(lo: Lowering, node: Any, predicate: Sym, then: Callable[[], Any],
     direction = bool(predicate.sample)
     assume(lo, predicate, direction, site)
     return then() if direction else orelse()
+
+
+def both_ways(lo: Lowering, statement: Any, predicate: Sym) -> None:
+    """An ``if`` of the function itself that went both ways, or may."""
+
+    def then() -> None:
+        lo.block(statement.body)
+
+    def orelse() -> None:
+        lo.block(statement.orelse)
+
+    is_of_call = predicate.stable and predicate.sample is not UNKNOWN and type(predicate.sample) in SCALARS
+    (specialise if is_of_call else cond)(lo, statement, predicate, then, orelse)
 
 
 @statement(gast.If)

@@ -32,6 +32,7 @@ from janusc.lowering import (  # noqa: F401  (each registers its constructs)
     ops,
 )
 from janusc.lowering.agenda import Lowered
+from janusc.lowering.conditional_step import split_at_step
 from janusc.lowering.lowering import Lowering, Unconvertible
 from janusc.lowering.open_blocks import open_block
 from janusc.lowering.open_loops import open_up
@@ -103,7 +104,11 @@ def split_off(walk: Walk, error: Unconvertible) -> None:
     statement = walk.current
     if open_up(walk, statement, error.diagnostic) or open_block(walk, statement, error.diagnostic):
         return
-    parts = None
+    parts = split_at_step(walk.lo, statement) if id(statement) not in walk.pieces else None
+    if parts is not None:
+        walk.pieces[id(statement)] = parts
+        walk.host_ids[id(parts[0])] = error.diagnostic  # the test, which can't be in a graph
+        return
     if error.call is not None and id(statement) not in walk.pieces:
         parts = split(statement, error.call, *walk.stable_names())
     if parts is None:

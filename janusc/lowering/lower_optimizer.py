@@ -7,13 +7,14 @@ segment, behind the commit.
 from __future__ import annotations
 
 import inspect
+from types import FunctionType
 from typing import Any
 
 import gast
 import torch
 
 from janusc.lowering import codes, ops
-from janusc.lowering.abstract import Known, Live, Sym
+from janusc.lowering.abstract import BoundV, Known, Live, Sym
 from janusc.lowering.ir import Const, Tup
 from janusc.lowering.iterate import static_items
 from janusc.lowering.lower_autograd import is_own_statement, mark
@@ -47,7 +48,7 @@ def call_zero_grad(lo: Lowering, args: list[Any], kwargs: dict[str, Any]) -> Kno
     given.apply_defaults()
     optimizer, to_none = given.arguments["self"], given.arguments["set_to_none"]
     flag = to_none.value if isinstance(to_none, Known) else to_none
-    if not isinstance(optimizer, Live) or type(flag) is not bool or not lo.builder.top_level:
+    if not isinstance(optimizer, Live) or type(flag) is not bool or lo.loop_depth or lo.routines:
         raise lo.refuse_call(codes.OPAQUE_CALL, "zero_grad of an optimizer, or with a flag, that varies")
     mark(lo.node)
     lo.builder.emit(ops.ZERO_GRAD, "", (optimizer.value, Const(flag)), (), (), lo.span())
@@ -62,6 +63,16 @@ def call_step(lo: Lowering, optimizer: Any, args: list[Any], kwargs: dict[str, A
     lo.builder.emit(ops.STEP, "", (optimizer.value,), (), (), lo.span())
     lo.ends = True
     return Known(None)
+
+
+def stepped(owner: Live, callee: Any) -> Live | None:
+    """The optimizer whose ``step`` this is, as torch's class has it or a scheduler has replaced it; None for others."""
+    is_method = isinstance(callee, BoundV) and callee.owner is owner
+    function = getattr(callee.function if is_method else callee, "sample", None)
+    if not isinstance(function, FunctionType):
+        return None
+    is_scheduled = callees.is_scheduled_step(function) and vars(owner.sample).get("step") is function
+    return owner if is_scheduled or (is_method and callees.is_step(function)) else None
 
 
 def _owner(lo: Lowering, function: Any) -> Any:

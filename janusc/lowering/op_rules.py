@@ -218,7 +218,7 @@ def _register() -> None:
         "context": _shape((1, None), anything, _among({"with"}), _regions_like_node),
         "zero_grad": _shape((2, 2), (0, 0)),
         "clip": _shape((1, None), (1, 1), _among({"clip_grad_norm_", "clip_grad_value_"}), keywords=None),
-        "step": _shape((1, 1), (0, 0)),
+        "step": _shape((1, 2), (0, 0)),
         "backward.last": _shape((1, 1), (0, 0), keywords=("retain_graph",)),
         "backward": _shape((2, 2), (0, 0), keywords=("retain_graph",)),
         "make": _shape((1, None), (1, 1), lambda target: target in ("", "__new__"), keywords=None),

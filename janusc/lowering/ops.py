@@ -71,7 +71,11 @@ BACKWARD = _op("backward", Effect.WRITE, "args[0].backward(), for the leaves in 
 BACKWARD_LAST = _op(
     "backward.last", Effect.OPAQUE, "args[0].backward(), to wherever it leads, as the last node of a body"
 )
-STEP = _op("step", Effect.OPAQUE, "args[0].step(), an optimizer: the last node of a body, after what can be taken back")
+STEP = _op(
+    "step",
+    Effect.OPAQUE,
+    "args[0].step(), an optimizer: the last node of a body, after what can be taken back; not made if args[1] is false",
+)
 SAVE = _op(
     "save",
     Effect.WRITE,

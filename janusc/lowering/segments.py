@@ -36,14 +36,13 @@ from janusc.lowering.abstract import (
     Unbound,
 )
 from janusc.lowering.agenda import After, HostStatements, Lowered, Start, in_blocks, is_bare_return
-from janusc.lowering.branch import specialise
-from janusc.lowering.cond import cond
+from janusc.lowering.conditional_step import is_part, lower_both
 from janusc.lowering.ir import FUNCTION, Arg, Chain, Const, Graph, HostRange, Mark, Segment, Step
 from janusc.lowering.live_ins import after_host, assigned_types, carry_over
 from janusc.lowering.lower_autograd import check_sources, put_last
 from janusc.lowering.lower_match import taken_or_tried
 from janusc.lowering.lowering import Lowering, Unconvertible
-from janusc.lowering.operands import SCALARS, arg, escape, is_plain, lift, realise
+from janusc.lowering.operands import arg, escape, is_plain, lift, realise
 from janusc.lowering.own_calls import invariants, is_seen_recursive
 from janusc.lowering.parameters import parameter, star, star_parameters
 from janusc.lowering.routine import Recursive, call_routine
@@ -259,7 +258,7 @@ class Walk:
         predicate = lo.expr(statement.test)
         known = truth(lo, predicate)
         if not isinstance(known, bool):
-            direction = decide(lo, statement.test, known, statement)
+            direction = None if is_part(statement) else decide(lo, statement.test, known, statement)
             if direction is None:
                 self.both(statement, known)
                 return
@@ -268,12 +267,12 @@ class Walk:
         lo.node = None
 
     def both(self, statement: Any, predicate: Any) -> None:
-        lo = self.lo
-        if predicate.stable and predicate.sample is not UNKNOWN and type(predicate.sample) in SCALARS:
-            specialise(lo, statement, predicate, lambda: lo.block(statement.body), lambda: lo.block(statement.orelse))
-        else:
-            cond(lo, statement, predicate, lambda: lo.block(statement.body), lambda: lo.block(statement.orelse))
-        lo.node = None
+        pieces = lower_both(self.lo, statement, predicate)
+        if pieces is not None:
+            self.pieces[id(statement)] = pieces
+            if not self.stop_before():
+                self.reconsider()
+        self.lo.node = None
 
     def finish(self, result: Any) -> bool:
         """The last segment: what the call returns, then the commit; False where it is not worth one."""

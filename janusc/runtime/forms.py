@@ -294,17 +294,20 @@ def write_clip(writer: Writer, node: Node) -> None:
 
 @form("step", "backward.last")
 def write_ending(writer: Writer, node: Node) -> None:
-    """``if not step_1(v1): _jc_ending(_jc_step, __function__, globals(), v1)``"""
+    """``if v2 and not step_1(v1): _jc_ending(_jc_step, __function__, globals(), v1)``"""
     function = gradients.ENDINGS[node.op.name]
     ending = writer.runtime("_jc_ending", recovery.ending)
-    name, args = writer.runtime(f"_jc_{function.__name__}", function), writer.call(node.args, node.kwargs)
-    line = f"{ending}({name}, {FUNCTION}, {writer.builtin('globals')}(), {args})"
+    subject, *condition = node.args
+    name, args = writer.runtime(f"_jc_{function.__name__}", function), writer.call((subject,), node.kwargs)
+    tests = [writer.name(value) for value in condition]
     place = writer.backend.step() if node.op.name == "step" else None
     if place is not None:
-        at = writer.bind(place, f"step_{len(writer.places)}")
-        writer.places.append((at.replace("_", " "), place))
-        line = f"if not {at}({args}): {line}"
-    writer.line(line, node.span)
+        writer.steps += 1
+        at = writer.bind(place, f"step_{writer.steps}")
+        writer.places.append((f"step {writer.steps}", place))
+        tests.append(f"not {at}({args})")
+    when = f"if {' and '.join(tests)}: " if tests else ""
+    writer.line(f"{when}{ending}({name}, {FUNCTION}, {writer.builtin('globals')}(), {args})", node.span)
 
 
 @form("print")

@@ -77,7 +77,7 @@ def _find(writer: Writer, body: Graph, ending: Sequence[Node]) -> tuple[Graph, G
     The block has a backward pass, a step of the same optimizer ends it all, and what comes between the block and the
     step leaves gradients alone. What stands between the drop and the block can't tell which of them is first.
     """
-    if not ending or ending[0].op.name != "step" or writer.backend.step() is None:
+    if not ending or ending[0].op.name != "step" or len(ending[0].args) > 1 or writer.backend.step() is None:
         return None
     drops = [i for i, node in enumerate(body.nodes) if node.op.name == "zero_grad"]
     if not drops or body.nodes[drops[-1]].args != (ending[0].args[0], Const(True)):

@@ -68,6 +68,7 @@ class Writer:
         self.legend: list[str] = []  # what the bound names stand for, where they do not say it themselves
         self.backend = backend
         self.blocks = 0
+        self.steps = 0  # of optimizers
         self.one_by_one = False  # whether there are to be no blocks: in what is done where a block has no kernel
         self.bare: frozenset[Value] = frozenset()  # values whose history nobody can see
         self.places: list[tuple[str, Place]] = []  # that may have kernels
