@@ -102,6 +102,17 @@ def rounding_options() -> dict[str, bool]:
     return {name: True} if hasattr(config, name) and name in inspect.getsource(cpp) else {}
 
 
+def laying_out() -> Any:
+    """The operation by which the kernel compiler computes a tensor once, in a layout, for all that reads it; or None.
+
+    Takes the tensor and strides. What is cheap would else be computed again by each reader.
+    """
+    from torch._inductor import inductor_prims
+
+    operation = getattr(inductor_prims, "force_stride_order", None)
+    return getattr(operation, "default", operation)
+
+
 def compiler_of_functions() -> tuple[Any, Any]:
     """The kernel compiler's class that has functions in C++ made, and the one that makes one; None without them."""
     from torch._inductor import async_compile, codecache

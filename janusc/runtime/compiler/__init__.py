@@ -20,6 +20,7 @@ Files in reading order:
     merged      the C++ of a kernel as one file
     scratch     buffers that a kernel keeps
     products    products of matrices that are fused with what is around them
+    convolutions  convolutions of one channel as sums, too
     portable    from what torch's kernel compiler wrote to an entry
     complaints  what went wrong, in a line
     headers     precompiled headers, kept

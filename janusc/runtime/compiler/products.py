@@ -20,27 +20,28 @@ def open_products(graph: torch.fx.Graph) -> None:
     """Change the products of a graph."""
     aten = torch.ops.aten
     for node in [*graph.find_nodes(op="call_function", target=aten.addmm.default)]:
-        if not node.kwargs and len(node.args) == 3 and _is_on_cpu(node):
+        if not node.kwargs and len(node.args) == 3 and is_on_cpu(node):
             bias, left, right = node.args
             _replace(graph, node, (aten.mm.default, (left, right)), (aten.add.Tensor, (..., bias)))
     for node in [*graph.find_nodes(op="call_function", target=aten.mm.default)]:
         left, right = node.args
-        if _is_on_cpu(node) and 1 < left.meta["val"].shape[1] <= FEW_TERMS:
+        if is_on_cpu(node) and 1 < left.meta["val"].shape[1] <= FEW_TERMS:
             with graph.inserting_before(node):
-                rows = _call(graph, aten.unsqueeze.default, (left, 2))
-                columns = _call(graph, aten.unsqueeze.default, (right, 0))
+                rows = call(graph, aten.unsqueeze.default, (left, 2))
+                columns = call(graph, aten.unsqueeze.default, (right, 0))
             _replace(graph, node, (aten.mul.Tensor, (rows, columns)), (aten.sum.dim_IntList, (..., [1])))
 
 
-def _is_on_cpu(node: torch.fx.Node) -> bool:
+def is_on_cpu(node: torch.fx.Node) -> bool:
+    """Whether a node is a tensor of single or double precision there."""
     value = node.meta.get("val")
     return isinstance(value, torch.Tensor) and value.device.type == "cpu" and value.dtype in _SINGLE_OR_DOUBLE
 
 
-def _call(graph: torch.fx.Graph, function: Any, arguments: tuple[Any, ...]) -> torch.fx.Node:
+def call(graph: torch.fx.Graph, function: Any, arguments: tuple[Any, ...]) -> torch.fx.Node:
+    """A new node that stands where the graph inserts."""
     made = graph.call_function(function, arguments)
-    values = [item.meta["val"] if isinstance(item, torch.fx.Node) else item for item in arguments]
-    made.meta["val"] = function(*values)
+    made.meta["val"] = function(*torch.fx.map_arg(arguments, lambda node: node.meta["val"]))
     return made
 
 
@@ -49,6 +50,6 @@ def _replace(graph: torch.fx.Graph, node: torch.fx.Node, *calls: tuple[Any, tupl
     made = node
     with graph.inserting_before(node):
         for function, arguments in calls:
-            made = _call(graph, function, tuple(made if item is ... else item for item in arguments))
+            made = call(graph, function, tuple(made if item is ... else item for item in arguments))
     node.replace_all_uses_with(made)
     graph.erase_node(node)

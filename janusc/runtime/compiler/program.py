@@ -17,7 +17,7 @@ from janusc.runtime.compiler.settings import Settings, dtype_name, dtype_of, mac
 
 ENTRY, COMPLETE = "program", "complete"
 LARGEST_CONSTANT = 4096  # elements
-FORMAT = 12  # of entries: raised when what lies in a cache can't be used any more
+FORMAT = 13  # of entries: raised when what lies in a cache can't be used any more
 
 
 Completion = Callable[[torch.fx.GraphModule], tuple[Any, list[torch.fx.GraphModule]]]

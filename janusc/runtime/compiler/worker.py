@@ -19,8 +19,11 @@ import socket
 import threading
 from typing import Any
 
+import torch
+
 from janusc import torch_private
 from janusc.runtime.compiler import complaints, entries, folders, headers
+from janusc.runtime.compiler.convolutions import open_convolutions
 from janusc.runtime.compiler.loading import FACTS
 from janusc.runtime.compiler.merged import compiling_together
 from janusc.runtime.compiler.portable import make_portable
@@ -124,13 +127,18 @@ def _compile(program: Program, settings: Settings) -> dict[str, bytes]:
         facts, graphs = complete(graph)
         try:
             with compiling_together():
-                files = make_portable([torch_private.compiling.compile_kernels(part, open_products) for part in graphs])
+                files = make_portable([torch_private.compiling.compile_kernels(part, _open) for part in graphs])
         except Exception as error:
             if not complaints.is_of_compiler(error) or not torch_private.compiling.trust_nothing():
                 raise
         else:
             files[entries.SOURCE] += f"\n{FACTS} = {facts!r}\n".encode()
             return files
+
+
+def _open(graph: torch.fx.Graph) -> None:
+    open_products(graph)
+    open_convolutions(graph)
 
 
 def _store(places: list[str], key: str, files: dict[str, bytes]) -> dict[str, str]:
