@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from janusc.lowering import ops
+from janusc.lowering.effects import METADATA
 from janusc.lowering.ir import Arg, Const, Effect, Graph, Node, Op, Ref, Value, values_of
 from janusc.lowering.rewrite import substitute, substitute_all
 from janusc.source import Span
@@ -18,7 +19,6 @@ _EARLY_OPS = frozenset(op.name for op in (ops.OPERATOR, ops.BUILTIN))
 _NEVER_RAISE = frozenset(
     {"add", "sub", "mul", "lt", "le", "eq", "ne", "gt", "ge", "not_", "is_", "is_not", "len", "bool"}
 )
-METADATA = frozenset({"shape", "dtype", "ndim", "device", "layout", "is_cuda", "itemsize", "is_sparse", "is_nested"})
 
 
 def is_short_lived(obj: Any) -> bool:

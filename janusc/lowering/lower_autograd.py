@@ -15,8 +15,8 @@ import torch
 
 from janusc.lowering import codes, ops
 from janusc.lowering.abstract import UNKNOWN, IterableV, Known, ListV, Live, Sym, TupleV
-from janusc.lowering.builder import METADATA, Region
-from janusc.lowering.effects import ENDINGS
+from janusc.lowering.builder import Region
+from janusc.lowering.effects import ENDINGS, METADATA
 from janusc.lowering.ir import Const, Graph, Node, Ref, Tup, Value, walk
 from janusc.lowering.iterate import item_sample, static_items
 from janusc.lowering.lowering import Lowering, Unconvertible

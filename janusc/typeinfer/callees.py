@@ -62,7 +62,7 @@ def is_inlined(function: types.FunctionType) -> bool:
     if is_own_code(code):
         return os.sep + "demo" + os.sep in code.co_filename
     if is_torch_code(code):
-        known = function is _SCALE or any(function is f for f in torch_private.MASKS)
+        known = function in (_SCALE, *torch_private.MASKS)
         return known or is_under_manager(code) or (function.__module__ or "").startswith(_INLINED)
     return not is_library_code(code)
 
